@@ -1,7 +1,7 @@
 """`cmath`, and NumPy's functions of complex numbers: special values and branch cuts are those of C99's Annex G.
 
-All is computed in float64, whatever the argument's type: a complex64 is rounded once, at the end. Where one part may be
-NaN and the other not, the comment says for which arguments.
+All functions compute in float64, whatever the argument's type: a complex64 result is rounded once, at the end. If only
+one part may be NaN, a comment says for which arguments.
 """
 
 import cmath
@@ -40,7 +40,7 @@ def cmath_rect(r, phi):
     """`cmath.rect`."""
     r, phi = np.float64(r), np.float64(phi)
     if phi == 0:
-        # An infinite r, too: its product with 0 is NaN.
+        # This also covers an infinite r, whose product with 0 would be NaN.
         return complex(r, 0.0 if math.isnan(r) else math.copysign(0.0, r) * math.copysign(1.0, phi))
     if not math.isfinite(phi):
         if r == 0:
@@ -60,7 +60,7 @@ def cmath_isclose(a, b, rel_tol=1e-09, abs_tol=0.0):
 
 
 def cmath_sqrt(z):
-    """`cmath.sqrt`: scaled by an even power of 2 where a square would leave the range."""
+    """`cmath.sqrt`: scaled by an even power of 2 if a square would overflow or underflow."""
     x, y = np.float64(z.real), np.float64(z.imag)
     if math.isinf(y):
         return complex(math.inf, y)
@@ -88,7 +88,7 @@ def cmath_sqrt(z):
 
 
 def cmath_exp(z):
-    """`cmath.exp`: where only the product is finite, e goes to it last."""
+    """`cmath.exp`: if only the product is finite, e is the last factor."""
     x, y = np.float64(z.real), np.float64(z.imag)
     if math.isfinite(x) and math.isfinite(y):
         if x > 708:
@@ -108,7 +108,7 @@ def cmath_exp(z):
 
 
 def log_of_size(x, y):
-    """The logarithm of the modulus: near 1 from the distance, so that it keeps its digits."""
+    """The logarithm of the modulus: near 1 computed from the distance to 1, so that no digits are lost."""
     ax, ay = abs(x), abs(y)
     large, small = max(ax, ay), min(ax, ay)
     if math.isinf(ax) or math.isinf(ay):
@@ -149,7 +149,7 @@ def cmath_log2(z):
 
 
 def cmath_log1p(z):
-    """`np.log1p`: near 0 from the distance of the modulus from 1."""
+    """`np.log1p`: near 0 computed from the distance of the modulus to 1."""
     x, y = np.float64(z.real), np.float64(z.imag)
     if abs(x) < 0.5 and abs(y) < 0.5:
         return complex(math.log1p(x * (2.0 + x) + y * y) * 0.5, math.atan2(y, 1.0 + x))
@@ -185,7 +185,7 @@ def sinh_of(x, y):
         if math.isfinite(y):
             return math.copysign(math.inf, math.cos(y)) * math.copysign(1.0, x), math.copysign(math.inf, math.sin(y))
         return math.inf, math.nan
-    # The sign of a zero beside what is not finite is open.
+    # The sign of a zero part is unspecified if the other part is not finite.
     return 0.0 if x == 0 else math.nan, math.nan
 
 
@@ -249,7 +249,7 @@ def atanh_right(x, y):
     """Real and imaginary part of `atanh` of a finite number whose real part is not negative."""
     ay = abs(y)
     if x > 3.3519519824856493e153 or ay > 3.3519519824856493e153:
-        # Half, so that nothing overflows.
+        # Computed from half the value, so that nothing overflows.
         size = math.hypot(x * 0.5, y * 0.5)
         return x / 4.0 / size / size, math.copysign(math.pi / 2, y)
     if x == 1 and ay < 1.4916681462400413e-154:

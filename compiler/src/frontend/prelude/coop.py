@@ -1,15 +1,15 @@
 """Collective operations of the threads of a block: `cuda.coop`.
 
-A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads count in the order of their numbers, and
-lanes are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
+A function `coop_block_sum` is the row `weft.cuda.coop.block.sum`. Threads are ordered by their linear index, and lanes
+are reduced and scanned by shuffles over 1, 2, 4, 8 and 16 of them, so that functions need not commute.
 
 Warps exchange values through two buffers in shared memory, which all calls share. A call may write the scratch from its
-beginning, and does not touch it after its last barrier; it writes the cells after its first barrier and reads them
-after the next. So two calls in a row need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`,
-`put_cell(k, x)` are 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
+start, and does not access it after its last barrier; it writes the cells after its first barrier and reads them after
+the next one. So two consecutive calls need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`,
+`put_cell(k, x)` access 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
 
-A thread's value is a number, a tuple or the like, or an array, which is several items that are consecutive in the order
-of the threads. `like(y, x)` is a value converted to the type of `x`.
+A thread's value is a number, a composed value, or an array of several items, which are consecutive in the order of the
+threads. `like(y, x)` is a value converted to the type of `x`.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def coop_same(x):
 
 
 def coop_one(x, op):
-    """A thread's value: that of all of its items, if it has several."""
+    """A thread's value: the reduction of its items, if it has several."""
     if isinstance(x, np.ndarray):
         quarter = len(x) >> 2
         if quarter < 2:
@@ -50,7 +50,7 @@ def coop_one(x, op):
             for k in range(1, len(x)):
                 total = like(op(total, x[k]), total)
             return total
-        # Four parts side by side: an operation waits for the one before it.
+        # Four independent partial results: an operation depends on the previous one.
         a, b, c, d = x[0], x[quarter], x[2 * quarter], x[3 * quarter]
         for k in range(1, quarter):
             a = like(op(a, x[k]), a)
@@ -65,7 +65,7 @@ def coop_one(x, op):
 
 
 def coop_counted(x):
-    """A thread's part of a sum: truths are counted."""
+    """A thread's part of a sum: bools are counted."""
     if isinstance(x, np.ndarray) and isinstance(x[0], bool):
         total = np.int32(x[0])
         for k in range(1, len(x)):
@@ -78,7 +78,7 @@ def coop_counted(x):
 
 
 def coop_down1(x, op, left, step):
-    """Combine the value of `step` lanes with that of the next `step`; `left` counts the lanes from the own one."""
+    """Combine the value of `step` lanes with that of the next `step`; `left` lanes are left, with this one."""
     other = cuda.shfl_down_sync(0xFFFFFFFF, x, step)
     if step < left:
         x = like(op(x, other), x)
@@ -86,7 +86,7 @@ def coop_down1(x, op, left, step):
 
 
 def coop_down(x, op, left):
-    """The values of the lanes from the thread's own on."""
+    """The combined values from the thread's own lane on."""
     x = coop_down1(x, op, left, 1)
     x = coop_down1(x, op, left, 2)
     x = coop_down1(x, op, left, 4)
@@ -95,7 +95,7 @@ def coop_down(x, op, left):
 
 
 def coop_all_down(x, op):
-    """The values of all 32 lanes, in the first."""
+    """The combined values of all 32 lanes, in the first lane."""
     x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 1)), x)
     x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 2)), x)
     x = like(op(x, cuda.shfl_down_sync(0xFFFFFFFF, x, 4)), x)
@@ -104,7 +104,7 @@ def coop_all_down(x, op):
 
 
 def coop_is_exact():
-    """The block is as large as it may be, and has whole warps: so its size is known."""
+    """Whether the block has the maximum size and whole warps, so that its size is a constant."""
     return most_threads() % 32 == 0 and block_num_threads() == most_threads()
 
 
@@ -117,7 +117,7 @@ def coop_up1(x, op, lane, step):
 
 
 def coop_up(x, op, lane):
-    """The values of the lanes up to the thread's own."""
+    """The combined values up to the thread's own lane."""
     x = coop_up1(x, op, lane, 1)
     x = coop_up1(x, op, lane, 2)
     x = coop_up1(x, op, lane, 4)
@@ -126,7 +126,7 @@ def coop_up(x, op, lane):
 
 
 def coop_pair(a, b, op, both):
-    """Two neighbors, if there are both."""
+    """Combine two adjacent values, if both exist."""
     if both:
         a = like(op(a, b), a)
     return a
@@ -159,7 +159,7 @@ def coop_slots(x, op, lane, warps):
 
 
 def coop_block_fold(x, op, valid, broadcast):
-    """The values of the block's threads, or of the first."""
+    """The combined values of the block's threads, or of the first `valid` ones."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
     if valid is None and coop_is_exact():
@@ -200,7 +200,7 @@ def coop_block_fold(x, op, valid, broadcast):
 
 
 def coop_block_words(x, across, op, spare, broadcast):
-    """The same of integers of 32 bits, of which `across` reduces a warp's."""
+    """The same for 32-bit integers; `across` reduces those of a warp."""
     rank = block_thread_rank()
     x = across(0xFFFFFFFF, x)
     if most_threads() <= 32:
@@ -227,7 +227,7 @@ def coop_block_words(x, across, op, spare, broadcast):
 
 
 def coop_block_of(x, op, across, spare, valid, broadcast):
-    """The values of all threads, or of the first, by a function for which integers have an instruction."""
+    """The combined values of all threads, or of the first `valid`, by a function with an instruction for integers."""
     if valid is not None:
         return coop_block_fold(x, op, np.int32(valid), broadcast)
     if isinstance(x, int) and not isinstance(x, bool):
@@ -239,7 +239,7 @@ def coop_block_of(x, op, across, spare, valid, broadcast):
 
 
 def coop_block_reduce(x, op, valid=None, broadcast=True):
-    """Of all threads, or of the first `valid`."""
+    """The reduction over all threads, or over the first `valid`."""
     x = coop_one(x, op)
     if valid is None:
         return coop_block_fold(x, op, None, broadcast)
@@ -252,17 +252,17 @@ def coop_block_sum(x, valid=None, broadcast=True):
 
 
 def coop_block_min(x, valid=None, broadcast=True):
-    """The smallest."""
+    """The minimum."""
     return coop_block_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, coop_same, valid, broadcast)
 
 
 def coop_block_max(x, valid=None, broadcast=True):
-    """The largest."""
+    """The maximum."""
     return coop_block_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, coop_same, valid, broadcast)
 
 
 def coop_climb(x, op):
-    """The values before the thread's own, and all: each warp scans its own by shuffles, the first what they have."""
+    """The values before the thread's own, and all: each warp scans by shuffles, then the first warp the totals."""
     rank, threads = block_thread_rank(), block_num_threads()
     lane, warp, warps = np.int32(rank & 31), np.int32(rank >> 5), np.int32((threads + 31) >> 5)
     here = coop_up(x, op, lane)
@@ -288,14 +288,14 @@ def coop_place(first, k):
 
 
 def coop_keep_behind(before, x, place, op, lane):
-    """Keeps what comes before the value of a thread."""
+    """Stores the combined values before a thread's own."""
     if lane > 0:
         x = like(op(before, x), x)
     put_kept(place, x)
 
 
 def coop_rake_lane(x, op, aggregate):
-    """Scan the values of a lane's threads, up to eight, as many as every lane of the first warp has."""
+    """Scan the values of up to eight threads per lane, the same number for each lane of the first warp."""
     lane = np.int32(block_thread_rank())
     each = most_threads() // 32
     first = lane * each
@@ -344,7 +344,7 @@ def coop_rake_lane(x, op, aggregate):
 
 
 def coop_rake(x, op, aggregate):
-    """The values before the thread's own, and all if requested: by the lanes of the first warp, for all threads."""
+    """The values before the thread's own, and all if requested: the lanes of the first warp scan for all threads."""
     rank = block_thread_rank()
     place = rank + (rank >> 5)
     put_rake(place, x)
@@ -358,7 +358,7 @@ def coop_rake(x, op, aggregate):
 
 
 def coop_preceding(x, op, aggregate):
-    """The values before the thread's own, of which the first thread has none, and all if requested."""
+    """The values before the thread's own (none for the first thread), and all if requested."""
     if most_threads() <= 32:
         here = coop_up(x, op, np.int32(block_thread_rank()))
         total = cuda.shfl_sync(0xFFFFFFFF, here, block_num_threads() - 1)
@@ -383,7 +383,7 @@ def coop_inclusive(x, op, aggregate):
 
 
 def coop_exclusive(x, op, initial, aggregate):
-    """The initial value and the values before the thread's own, and all without the initial one if requested."""
+    """The initial value and the values before the thread's own; also all without the initial value if requested."""
     before, total = coop_preceding(x, op, aggregate)
     start = like(initial, x)
     if block_thread_rank() > 0:
@@ -392,7 +392,7 @@ def coop_exclusive(x, op, initial, aggregate):
 
 
 def coop_exclusive_sum_of(x, aggregate):
-    """The sum of the values before the thread's own, and that of all if requested."""
+    """The sum of the values before the thread's own, and the total if requested."""
     before, total = coop_preceding(x, coop_add, aggregate)
     if block_thread_rank() == 0:
         before = coop_zero(x)
@@ -400,7 +400,7 @@ def coop_exclusive_sum_of(x, aggregate):
 
 
 def coop_run(items, op, before, rank):
-    """Inclusive scan of the items in place, starting from the values of the threads before, if there are some."""
+    """Inclusive scan of the items in place, starting from the values of the previous threads, if there are any."""
     running = items[0]
     if rank > 0:
         running = like(op(before, running), running)

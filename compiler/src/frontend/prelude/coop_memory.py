@@ -1,8 +1,8 @@
-"""How the threads of a block load and store their items together: `cuda.coop.block.load` and `store`.
+"""Cooperative loads and stores of the items of a block's threads: `cuda.coop.block.load` and `store`.
 
-An array of a thread's own has `count` items. Blocked, item `k` of thread `t` is the element `t * count + k`; striped,
-it is `k * threads + t`, so that neighbors among the threads touch neighbors in memory. To be had blocked, what was read
-striped goes through shared memory: of the block (`buffer`), or of each warp for itself (`warp_buffer`).
+A thread's array has `count` items. Blocked, item `k` of thread `t` is the element `t * count + k`; striped, it is `k *
+threads + t`, so that adjacent threads access adjacent elements. To convert between both, the items go through shared
+memory: of the block (`buffer`), or of each warp separately (`warp_buffer`).
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from weft import cuda
 
 
 def coop_limit(valid, count: known):
-    """How many elements count."""
+    """The number of valid elements."""
     if valid is None:
         return None
     return coop_total(count, valid, block_num_threads())
 
 
 def coop_take(source, items, first, step, valid, default, count: known):
-    """Load items at the stride `step`; one that is not valid gets the default, if there is one."""
+    """Load items at the stride `step`; an invalid one gets the default, if there is one."""
     for k in range(count):
         at = first + k * step
         if valid is None:
@@ -39,7 +39,7 @@ def coop_give(target, items, first, step, valid, count: known):
 
 
 def coop_settle(items, kept, first, valid, default, count: known):
-    """Keeps what counts of blocked items; the others get the default, or are what they were."""
+    """Selects the valid ones of blocked items; the others get the default, or remain unchanged."""
     for k in range(count):
         if valid is None:
             items[k] = kept[k]
@@ -50,7 +50,7 @@ def coop_settle(items, kept, first, valid, default, count: known):
 
 
 def coop_lane_places(count: known):
-    """The first element of the thread's warp, the thread's lane, and how many lanes the warp has."""
+    """The index of the first element of the thread's warp, the thread's lane, and the warp's number of lanes."""
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
     lanes = np.int32(min(block_num_threads() - (rank - lane), 32))
@@ -58,7 +58,7 @@ def coop_lane_places(count: known):
 
 
 def coop_take_wide(wide, items, rank, count: known):
-    """Loads a thread's items four at a time, or two."""
+    """Loads a thread's items as vectors of four, or two."""
     if count % 4 == 0:
         for k in range(count // 4):
             four = wide[np.uint32(rank * (count // 4) + k)]
@@ -70,7 +70,7 @@ def coop_take_wide(wide, items, rank, count: known):
 
 
 def coop_give_wide(wide, items, rank, count: known):
-    """Stores them."""
+    """Stores a thread's items as vectors."""
     if count % 4 == 0:
         for k in range(count // 4):
             four = vector(wide, items[4 * k], items[4 * k + 1], items[4 * k + 2], items[4 * k + 3])
@@ -81,14 +81,14 @@ def coop_give_wide(wide, items, rank, count: known):
 
 
 def coop_vectorized(memory, valid, count: known):
-    """On GPUs the array as one of vectors, if it can be had so where all elements count."""
+    """On GPUs, the array as an array of vectors, if it is aligned and all elements are valid."""
     if valid is None:
         return vectors(memory, count)
     return None
 
 
 def coop_block_load(source, items, valid=None, default=None, algorithm="direct", count: known = None):
-    """Of the first elements of an array, as many as the block has items."""
+    """Loads the first elements of an array, one for each item of the block."""
     rank, threads, limit = block_thread_rank(), block_num_threads(), coop_limit(valid, count)
     if algorithm == "striped":
         coop_take(source, items, rank, threads, limit, default, count)
@@ -121,7 +121,7 @@ def coop_block_load(source, items, valid=None, default=None, algorithm="direct",
         elif is_aligned(wide):
             coop_take_wide(wide, items, rank, count)
         else:
-            # Without the fences LLVM would make one of both ways, and load one by one in both.
+            # Without the fences, LLVM would merge both branches and use scalar loads in both.
             cuda.threadfence_block()
             coop_take(source, items, rank * count, 1, limit, default, count)
             cuda.threadfence_block()
@@ -130,7 +130,7 @@ def coop_block_load(source, items, valid=None, default=None, algorithm="direct",
 
 
 def coop_store_items(target, items, valid, algorithm, count: known):
-    """To the first elements of an array."""
+    """Stores the items to the first elements of an array."""
     rank, threads, limit = block_thread_rank(), block_num_threads(), coop_limit(valid, count)
     if algorithm == "striped":
         coop_give(target, items, rank, threads, limit, count)

@@ -1,9 +1,9 @@
-"""How the threads of a block, or the lanes of a warp, sort and exchange their items: `cuda.coop`.
+"""Sorts and exchanges of the items of a block's threads, or of a warp's lanes: `cuda.coop`.
 
-Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x)`, of which each
-thread has its part: a group of lanes waits for all of its own before they store there. An array of a thread's own has
-`count` items, which lie one after the other in the order of the threads (blocked) or are dealt out to the threads in
-turns (striped).
+Items go through `buffer(n, x)`, the scratch of `coop.py` as an array, or through `warp_buffer(n, x)`, which has a part
+for each group of lanes: a group synchronizes its own lanes before they store there. A thread's array has `count` items,
+which are consecutive in the order of the threads (blocked), or distributed to the threads in round-robin order
+(striped).
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from weft import cuda
 
 
 def coop_wait(lanes):
-    """The block waits, or some lanes of a warp."""
+    """Synchronize the block, or some lanes of a warp."""
     if lanes is None:
         cuda.syncthreads()
     else:
@@ -22,14 +22,14 @@ def coop_wait(lanes):
 
 
 def coop_padded(k, count: known):
-    """The padded index of an item: threads that read at a stride of a power of two have no bank conflicts."""
+    """The padded index of an item, which avoids bank conflicts for strides that are powers of two."""
     if count > 4:
         return k + (k >> 5)
     return k
 
 
 def coop_room(count: known):
-    """How many places of memory the items of a block take, and one more."""
+    """The number of slots of memory for the items of a block, plus one."""
     if count > 4:
         return most_threads() * count + (most_threads() * count >> 5) + 1
     return most_threads() * count + 1
@@ -42,13 +42,13 @@ def coop_put(memory, items, first, step, count: known):
 
 
 def coop_get(memory, items, first, step, count: known):
-    """Loads them."""
+    """Load a thread's items at the stride `step`."""
     for k in range(count):
         items[k] = memory[coop_padded(np.uint32(first + k * step), count)]
 
 
 def coop_block_striped_to_blocked(items, count: known = None):
-    """Item `k` of thread `t` was the one with the number `k * threads + t`, and becomes that with `t * count + k`."""
+    """Move the item with the index `k * threads + t` from item `k` of thread `t` to the index `t * count + k`."""
     memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
     coop_put(memory, items, rank, block_num_threads(), count)
@@ -58,7 +58,7 @@ def coop_block_striped_to_blocked(items, count: known = None):
 
 
 def coop_block_blocked_to_striped(items, count: known = None):
-    """The other way."""
+    """The inverse."""
     memory = buffer(coop_room(count), items[0])
     rank = block_thread_rank()
     coop_put(memory, items, rank * count, 1, count)
@@ -68,13 +68,13 @@ def coop_block_blocked_to_striped(items, count: known = None):
 
 
 def coop_scatter(memory, items, ranks, count: known):
-    """Stores a thread's items where each is to come."""
+    """Stores a thread's items at their target indices."""
     for k in range(count):
         memory[coop_padded(np.uint32(ranks[k]), count)] = items[k]
 
 
 def coop_block_scatter_to_blocked(items, ranks, count: known = None):
-    """Item `k` becomes the one with the number `ranks[k]`, of the blocked ones."""
+    """Item `k` moves to the index `ranks[k]` of the blocked order."""
     memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
     cuda.syncthreads()
@@ -83,7 +83,7 @@ def coop_block_scatter_to_blocked(items, ranks, count: known = None):
 
 
 def coop_block_scatter_to_striped(items, ranks, count: known = None):
-    """The same of the striped ones."""
+    """The same for the striped order."""
     memory = buffer(coop_room(count), items[0])
     coop_scatter(memory, items, ranks, count)
     cuda.syncthreads()
@@ -92,12 +92,12 @@ def coop_block_scatter_to_striped(items, ranks, count: known = None):
 
 
 def coop_group_size(threads, lane):
-    """How many lanes the thread's group has."""
+    """The number of lanes of the thread's group."""
     return lane + coop_left(threads, lane)
 
 
 def coop_warp_striped_to_blocked(items, threads=32, count: known = None):
-    """Among the lanes of a group."""
+    """The same for the lanes of a group."""
     memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
     size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
@@ -111,7 +111,7 @@ def coop_warp_striped_to_blocked(items, threads=32, count: known = None):
 
 
 def coop_warp_blocked_to_striped(items, threads=32, count: known = None):
-    """The other way."""
+    """The inverse."""
     memory = warp_buffer(most_threads() * count, items[0])
     lanes, lane = coop_group(threads)
     size, base = coop_group_size(threads, lane), (block_thread_rank() - lane) * count
@@ -128,7 +128,7 @@ def coop_warp_blocked_to_striped(items, threads=32, count: known = None):
 
 
 def coop_precedes(a, b, less):
-    """Whether a key comes before another; NaN is the last."""
+    """Whether a key precedes another; NaN comes last."""
     if less is None:
         if isinstance(a, float):
             return a < b or (b != b and a == a)
@@ -137,7 +137,7 @@ def coop_precedes(a, b, less):
 
 
 def coop_change_places(keys, values, less, k):
-    """Two neighbors, if the second precedes the first."""
+    """Swap two adjacent items if the second precedes the first."""
     if coop_precedes(keys[k + 1], keys[k], less):
         key = keys[k]
         keys[k] = keys[k + 1]
@@ -151,7 +151,8 @@ def coop_change_places(keys, values, less, k):
 def coop_sort_own(keys, values, less, valid, own, count: known):
     """Sort a thread's first items by odd-even transposition, which is stable.
 
-    The loop over pairs of rounds is not unrolled; those in it have constant indices, so that items stay in registers.
+    The loop over pairs of rounds is not unrolled; the inner loops have constant indices, so that items are in
+    registers.
     """
     if count == 1:
         return
@@ -188,8 +189,8 @@ def coop_next(memory, at, end, lanes, count: known):
 def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes, count: known):
     """Sort the first items of a block or of a group: each thread its own, then merge lists of doubling length.
 
-    A thread finds where its part of the merged list begins in the two lists, and merges from there. It holds the next
-    item of each list, and loads another where it took one. All items are valid if `valid` is None.
+    A thread finds the start of its part of the merged list in both lists, and merges from there. It holds the next item
+    of each list, and replaces the one that it has taken. All items are valid if `valid` is None.
     """
     zero, first = np.int32(0), np.int32(rank * count)
     coop_sort_own(keys, values, less, valid, np.int32(total - first), count)
@@ -231,7 +232,7 @@ def coop_merge(keys, values, less, valid, total, rank, base, memory, more, lanes
 
 
 def coop_total(count: known, valid, threads):
-    """How many items are sorted."""
+    """The number of sorted items."""
     if valid is None:
         return np.int32(count * threads)
     return np.int32(min(max(valid, 0), count * threads))
@@ -291,7 +292,7 @@ def coop_warp_merge_sort_keys(keys, less=None, threads=32, valid=None, count: kn
 
 
 def coop_bits(x, descending):
-    """A number as bits, ordered as numbers are; NaN is the first or the last by its sign."""
+    """The bits of a number, in an order-preserving form; a NaN comes first or last, by its sign."""
     if isinstance(x, float):
         if np.finfo(type(x)).bits == 64:
             bits = x.view(np.uint64)
@@ -323,7 +324,7 @@ def coop_bits(x, descending):
 
 
 def coop_of_bits(bits, x, descending):
-    """The number that they are, of the type of `x`."""
+    """The number of the type of `x` with these bits."""
     if descending:
         bits = type(bits)(~bits)
     top = type(bits)(1 << (np.iinfo(type(bits)).bits - 1))
@@ -339,14 +340,14 @@ def coop_of_bits(bits, x, descending):
 
 
 def coop_width(x):
-    """Bits of a number."""
+    """The number of bits of a number."""
     if isinstance(x, float):
         return np.finfo(type(x)).bits
     return np.iinfo(type(x)).bits
 
 
 def coop_digit_place(bits, x, descending, bit, mask, threads, rank):
-    """Where a thread counts the digit of a number of the type of `x`; both zeros have the digits of one."""
+    """The counter of a thread for the digit of a number of the type of `x`; both zeros have the same digits."""
     if isinstance(x, float):
         zero = type(bits)(1 << (np.iinfo(type(bits)).bits - 1))
         if descending:
@@ -362,8 +363,8 @@ def coop_digit_place(bits, x, descending, bit, mask, threads, rank):
 def coop_radix(keys, values, descending, begin, end, count: known):
     """Sorts the items of a block by their bits, four at a time, from the lowest on.
 
-    Each thread counts its digits; the counts are added up over digits and threads, which says where each item goes. A
-    word has two counts, of a digit below 8 and of the one 8 above. The slots of the scan lie before them.
+    Each thread counts its digits; a scan of the counts over digits and threads gives the target of each item. A word
+    has two counts, of a digit below 8 and of that digit plus 8. The slots of the scan precede them.
     """
     items, places = cuda.local.array(count, type(coop_bits(keys[0], False))), cuda.local.array(count, np.uint32)
     counters = buffer(most_threads() * 8 + most_threads() // 4 + 1, np.uint32(0), 264, np.uint32(0))
@@ -416,14 +417,14 @@ def coop_radix(keys, values, descending, begin, end, count: known):
 
 
 def coop_last_bit(x, end_bit):
-    """The index after the last bit that is compared."""
+    """The end of the range of bits that are compared."""
     if end_bit is None:
         return coop_width(x)
     return end_bit
 
 
 def coop_radix_keys(keys, descending, begin_bit, end_bit, count: known):
-    """Of an array of items, or of one."""
+    """For an array of items, or for one."""
     if isinstance(keys, np.ndarray):
         coop_radix(keys, None, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
         return None
@@ -434,7 +435,7 @@ def coop_radix_keys(keys, descending, begin_bit, end_bit, count: known):
 
 
 def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count: known):
-    """Of arrays of items, or of one."""
+    """For arrays of items, or for single ones."""
     if isinstance(keys, np.ndarray):
         coop_radix(keys, values, descending, begin_bit, coop_last_bit(keys[0], end_bit), count)
         return None
@@ -445,20 +446,20 @@ def coop_radix_pairs(keys, values, descending, begin_bit, end_bit, count: known)
 
 
 def coop_block_radix_sort_keys(keys, begin_bit=0, end_bit=None, count: known = None):
-    """Sorts the items of a block, the smallest first."""
+    """Sorts the items of a block in ascending order."""
     return coop_radix_keys(keys, False, begin_bit, end_bit, count)
 
 
 def coop_block_radix_sort_keys_descending(keys, begin_bit=0, end_bit=None, count: known = None):
-    """The largest first."""
+    """In descending order."""
     return coop_radix_keys(keys, True, begin_bit, end_bit, count)
 
 
 def coop_block_radix_sort_pairs(keys, values, begin_bit=0, end_bit=None, count: known = None):
-    """Sorts the items of a block by their keys, the smallest first."""
+    """Sorts the items of a block by their keys in ascending order."""
     return coop_radix_pairs(keys, values, False, begin_bit, end_bit, count)
 
 
 def coop_block_radix_sort_pairs_descending(keys, values, begin_bit=0, end_bit=None, count: known = None):
-    """The largest first."""
+    """In descending order."""
     return coop_radix_pairs(keys, values, True, begin_bit, end_bit, count)

@@ -1,6 +1,6 @@
 """Collective operations of the lanes of a warp, or of groups of `threads` lanes: `cuda.coop`.
 
-As in `coop.py`, by shuffles alone. A group's lanes are a mask; a block may have only some of them.
+The same as in `coop.py`, but only with shuffles. A mask has the group's lanes; a block may lack some of them.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ from weft import cuda
 
 
 def coop_group(threads):
-    """The mask of the lane's group of `threads` lanes, and the lane's number in it."""
+    """The mask of the lane's group of `threads` lanes, and the lane's index in it."""
     lane = np.int32(block_thread_rank() & 31)
     own = np.int32(lane & (threads - 1))
     if threads == 32:
@@ -17,12 +17,12 @@ def coop_group(threads):
 
 
 def coop_left(threads, lane):
-    """How many lanes the thread's group has from its own on."""
+    """The number of lanes of the thread's group, from its own lane on."""
     return np.int32(min(threads - lane, block_num_threads() - block_thread_rank()))
 
 
 def coop_warp_down(lanes, x, op, left, threads):
-    """The values of the lanes of a group from the thread's own on."""
+    """The combined values of a group from the thread's own lane on."""
     for k in range(5):
         step = 1 << k
         if step < threads:
@@ -33,7 +33,7 @@ def coop_warp_down(lanes, x, op, left, threads):
 
 
 def coop_warp_up(lanes, x, op, lane, threads):
-    """The values of the lanes of a group up to the thread's own."""
+    """The combined values of a group up to the thread's own lane."""
     for k in range(5):
         step = 1 << k
         if step < threads:
@@ -44,7 +44,7 @@ def coop_warp_up(lanes, x, op, lane, threads):
 
 
 def coop_warp_fold(x, op, threads, valid):
-    """The values of a group, or of its first lanes."""
+    """The combined values of a group, or of its first lanes."""
     lanes, lane = coop_group(threads)
     left = coop_left(threads, lane)
     if valid is not None:
@@ -54,7 +54,7 @@ def coop_warp_fold(x, op, threads, valid):
 
 
 def coop_warp_of(x, op, across, threads, valid):
-    """The same by a function for which integers have an instruction."""
+    """The same by a function with an instruction for integers."""
     if valid is None and isinstance(x, int) and not isinstance(x, bool):
         lanes, _ = coop_group(threads)
         if np.iinfo(type(x)).bits == 32:
@@ -65,7 +65,7 @@ def coop_warp_of(x, op, across, threads, valid):
 
 
 def coop_warp_reduce(x, op, threads=32, valid=None):
-    """Of all lanes, or of the first `valid`."""
+    """The reduction over all lanes, or over the first `valid`."""
     return coop_warp_fold(coop_one(x, op), op, threads, valid)
 
 
@@ -75,17 +75,17 @@ def coop_warp_sum(x, threads=32, valid=None):
 
 
 def coop_warp_min(x, threads=32, valid=None):
-    """The smallest."""
+    """The minimum."""
     return coop_warp_of(coop_one(x, coop_smaller), coop_smaller, cuda.reduce_min_sync, threads, valid)
 
 
 def coop_warp_max(x, threads=32, valid=None):
-    """The largest."""
+    """The maximum."""
     return coop_warp_of(coop_one(x, coop_larger), coop_larger, cuda.reduce_max_sync, threads, valid)
 
 
 def coop_warp_scan(x, op, threads):
-    """The values up to the thread's own, those before it, of which the first has none, and all of the group."""
+    """The values up to the thread's own, those before it (none for the first lane), and all of the group."""
     lanes, lane = coop_group(threads)
     here = coop_warp_up(lanes, x, op, lane, threads)
     total = cuda.shfl_sync(lanes, here, lane + coop_left(threads, lane) - 1, threads)

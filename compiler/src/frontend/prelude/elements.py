@@ -1,17 +1,17 @@
-"""Over the elements of arrays, in C order: `item(a, k)` is the element with the number `k`, and any number itself."""
+"""Elements of arrays in C order: `item(a, k)` is the element at the linear index `k`; a number is its own item."""
 
 import numpy as np
 
 
 def least_size(n, a):
-    """The smaller of `n` and the size of `a`; a number has as many elements as it takes."""
+    """The minimum of `n` and the size of `a`; a number is broadcast to any size."""
     if isinstance(a, np.ndarray):
         return min(n, a.size)
     return n
 
 
 def same_shape(a, b):
-    """Whether an array has the shape of another; a number has any."""
+    """Whether an array has the shape of another; a number has any shape."""
     if isinstance(a, np.ndarray):
         return a.shape == b.shape if a.ndim == b.ndim else False
     return True

@@ -1,19 +1,19 @@
-"""Methods of cooperative groups: of tiles with the size before their arguments, of coalesced ones with the lanes."""
+"""Methods of cooperative groups: the first argument is the size for tiles, and the lanes for coalesced groups."""
 
 
 def block_sync():
-    """All threads of the block wait for each other."""
+    """Synchronize all threads of the block."""
     cuda.syncthreads()
 
 
 def block_thread_rank():
-    """The thread's number in its block."""
+    """The thread's linear index in its block."""
     row = cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y
     return np.int32(row * cuda.blockDim.x + cuda.threadIdx.x)
 
 
 def block_num_threads():
-    """Threads of the block."""
+    """The number of threads of the block."""
     return np.int32(cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z)
 
 
@@ -43,17 +43,17 @@ def block_group_dim():
 
 
 def grid_num_blocks():
-    """Blocks of the grid."""
+    """The number of blocks of the grid."""
     return cuda.gridDim.x * cuda.gridDim.y * cuda.gridDim.z
 
 
 def grid_block_rank():
-    """The block's number in the grid."""
+    """The block's linear index in the grid."""
     return (cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y) * cuda.gridDim.x + cuda.blockIdx.x
 
 
 def grid_num_threads():
-    """Threads of the grid."""
+    """The number of threads of the grid."""
     return grid_num_blocks() * block_num_threads()
 
 
@@ -63,7 +63,7 @@ def grid_size():
 
 
 def grid_thread_rank():
-    """The thread's number in the grid."""
+    """The thread's linear index in the grid."""
     return grid_block_rank() * block_num_threads() + block_thread_rank()
 
 
@@ -78,32 +78,32 @@ def grid_dim_blocks():
 
 
 def grid_is_valid():
-    """Whether its threads can wait for each other."""
+    """Whether the grid's threads can synchronize."""
     return True
 
 
 def tile_mask(size):
-    """The lanes of the thread's tile."""
+    """The mask of the lanes of the thread's tile."""
     return ((1 << size) - 1) << (cuda.laneid // size * size)
 
 
 def tile_bits(size, lanes):
-    """Of lanes of the warp, those of the tile, the first in the lowest bit."""
+    """Shifts a mask of the warp's lanes to those of the tile, with its first lane in the lowest bit."""
     return np.uint32((np.uint32(lanes) & np.uint32(tile_mask(size))) >> (cuda.laneid // size * size))
 
 
 def tile_sync(size):
-    """The lanes of the tile wait for each other."""
+    """Synchronize the lanes of the tile."""
     cuda.syncwarp(tile_mask(size))
 
 
 def tile_thread_rank(size):
-    """The thread's number in its tile."""
+    """The thread's index in its tile."""
     return np.int32(cuda.laneid % size)
 
 
 def tile_num_threads(size):
-    """Threads of a tile."""
+    """The number of threads of a tile."""
     return np.int32(size)
 
 
@@ -113,42 +113,42 @@ def tile_size(size):
 
 
 def tile_meta_group_rank(size):
-    """The tile's number in the block."""
+    """The tile's index in the block."""
     return np.int32(block_thread_rank() // size)
 
 
 def tile_meta_group_size(size):
-    """Tiles of the block."""
+    """The number of tiles of the block."""
     return np.int32((block_num_threads() + size - 1) // size)
 
 
 def tile_shfl(size, value, rank):
-    """The value of a thread."""
+    """The value of the thread with this index."""
     return cuda.shfl_sync(tile_mask(size), value, rank, size)
 
 
 def tile_shfl_up(size, value, delta):
-    """The value of the thread `delta` below."""
+    """The value of the thread whose index is lower by `delta`."""
     return cuda.shfl_up_sync(tile_mask(size), value, delta, size)
 
 
 def tile_shfl_down(size, value, delta):
-    """The value of the thread `delta` above."""
+    """The value of the thread whose index is higher by `delta`."""
     return cuda.shfl_down_sync(tile_mask(size), value, delta, size)
 
 
 def tile_shfl_xor(size, value, lane_mask):
-    """The value of the thread whose number differs in these bits."""
+    """The value of the thread whose index differs in these bits."""
     return cuda.shfl_xor_sync(tile_mask(size), value, lane_mask, size)
 
 
 def tile_any(size, predicate):
-    """Whether it is true for one thread."""
+    """Whether it is true for any thread."""
     return cuda.any_sync(tile_mask(size), predicate)
 
 
 def tile_all(size, predicate):
-    """Whether it is true for all."""
+    """Whether it is true for all threads."""
     return cuda.all_sync(tile_mask(size), predicate)
 
 
@@ -163,13 +163,13 @@ def tile_match_any(size, value):
 
 
 def tile_match_all(size, value):
-    """All threads, if they have one value, and whether they have."""
+    """All threads, if they have the same value, and whether they have."""
     lanes, alike = cuda.match_all_sync(tile_mask(size), value)
     return tile_bits(size, lanes), alike
 
 
 def lane_of(lanes, rank):
-    """The lane with a number among some; 32 where there is none."""
+    """The lane at an index among some lanes; 32 if there is none."""
     lane = 0
     while lane < 32:
         if lanes >> lane & 1:
@@ -181,7 +181,7 @@ def lane_of(lanes, rank):
 
 
 def packed(lanes, some):
-    """Of some lanes, which are among others, the numbers that they have there, as bits."""
+    """The indices of some lanes in a set of lanes, as bits."""
     bits = 0
     rank = 0
     for lane in range(32):
@@ -192,17 +192,17 @@ def packed(lanes, some):
 
 
 def coalesced_sync(lanes):
-    """The lanes wait for each other."""
+    """Synchronize the lanes."""
     cuda.syncwarp(lanes)
 
 
 def coalesced_thread_rank(lanes):
-    """The thread's number among the lanes."""
+    """The thread's index among the lanes."""
     return np.int32(np.bitwise_count(np.uint32(lanes & lanemask_lt())))
 
 
 def coalesced_num_threads(lanes):
-    """How many lanes there are."""
+    """The number of lanes."""
     return np.int32(np.bitwise_count(np.uint32(lanes)))
 
 
@@ -212,19 +212,19 @@ def coalesced_size(lanes):
 
 
 def coalesced_meta_group_rank(lanes):
-    """It is the only one."""
+    """Always 0: it is the only one."""
     del lanes
     return np.int32(0)
 
 
 def coalesced_meta_group_size(lanes):
-    """It is the only one."""
+    """Always 1: it is the only one."""
     del lanes
     return np.int32(1)
 
 
 def coalesced_shfl(lanes, value, rank):
-    """The value of the lane with a number."""
+    """The value of the lane at an index."""
     return cuda.shfl_sync(lanes, value, lane_of(lanes, rank))
 
 
@@ -247,26 +247,26 @@ def coalesced_shfl_down(lanes, value, delta):
 
 
 def coalesced_any(lanes, predicate):
-    """Whether it is true in one lane."""
+    """Whether it is true in any lane."""
     return cuda.any_sync(lanes, predicate)
 
 
 def coalesced_all(lanes, predicate):
-    """Whether it is true in all."""
+    """Whether it is true in all lanes."""
     return cuda.all_sync(lanes, predicate)
 
 
 def coalesced_ballot(lanes, predicate):
-    """The numbers of the lanes in which it is true, as bits."""
+    """The indices of the lanes in which it is true, as bits."""
     return packed(np.int64(lanes), np.int64(np.uint32(cuda.ballot_sync(lanes, predicate))))
 
 
 def coalesced_match_any(lanes, value):
-    """The numbers of the lanes with the same value, as bits."""
+    """The indices of the lanes with the same value, as bits."""
     return packed(np.int64(lanes), np.int64(np.uint32(cuda.match_any_sync(lanes, value))))
 
 
 def coalesced_match_all(lanes, value):
-    """The numbers of all lanes, if they have one value, and whether they have."""
+    """The indices of all lanes, if they have the same value, and whether they have."""
     some, alike = cuda.match_all_sync(lanes, value)
     return packed(np.int64(lanes), np.int64(np.uint32(some))), alike

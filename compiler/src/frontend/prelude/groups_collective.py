@@ -10,12 +10,12 @@ from weft import cuda
 
 
 def cg_is_word(x):
-    """Whether it is an integer that a warp reduces at once."""
+    """Whether it is an integer type that a warp reduces by one instruction."""
     return isinstance(x, int) and not isinstance(x, bool) and np.iinfo(type(x)).bits <= 32
 
 
 def cg_block_reduce(x, op, across=None, same=True):
-    """Of the block's threads."""
+    """The reduction over the block's threads."""
     if across is not None and cg_is_word(x):
         if same:
             return coop_block_of(x, op, across, coop_same, None, True)
@@ -24,13 +24,13 @@ def cg_block_reduce(x, op, across=None, same=True):
 
 
 def cg_block_inclusive_scan(x, op):
-    """Up to the thread's own."""
+    """The scan up to the thread's own value."""
     here, _ = coop_inclusive(x, op, False)
     return here
 
 
 def cg_block_exclusive_scan(x, op):
-    """Before the thread's own: a zero for the first."""
+    """The scan before the thread's own value: zero for the first thread."""
     before, _ = coop_preceding(x, op, False)
     if block_thread_rank() == 0:
         before = zero(x)
@@ -38,7 +38,7 @@ def cg_block_exclusive_scan(x, op):
 
 
 def cg_tile_reduce(x, op, across=None, same=True, size=32):
-    """Of the threads of a tile."""
+    """The reduction over the threads of a tile."""
     del same
     if across is not None and cg_is_word(x):
         return coop_warp_of(x, op, across, size, None)
@@ -46,13 +46,13 @@ def cg_tile_reduce(x, op, across=None, same=True, size=32):
 
 
 def cg_tile_inclusive_scan(x, op, size=32):
-    """Up to the thread's own."""
+    """The scan up to the thread's own value."""
     here, _, _, _ = coop_warp_scan(x, op, size)
     return here
 
 
 def cg_tile_exclusive_scan(x, op, size=32):
-    """Before the thread's own: a zero for the first."""
+    """The scan before the thread's own value: zero for the first thread."""
     _, before, _, lane = coop_warp_scan(x, op, size)
     if lane == 0:
         before = zero(x)
@@ -60,7 +60,7 @@ def cg_tile_exclusive_scan(x, op, size=32):
 
 
 def cg_above(lanes):
-    """The next lane of a group; the last has itself."""
+    """The next lane of a group; the last lane itself for the last one."""
     above = np.uint32(lanes & lanemask_gt())
     if above == 0:
         return np.int32(cuda.laneid)
@@ -68,7 +68,7 @@ def cg_above(lanes):
 
 
 def cg_below(lanes):
-    """The lane before; the first has itself."""
+    """The previous lane; the first lane itself for the first one."""
     below = np.uint32(lanes & lanemask_lt())
     if below == 0:
         return np.int32(cuda.laneid)
@@ -93,7 +93,7 @@ def cg_coalesced_reduce(lanes, x, op, across=None, same=True):
 
 
 def cg_coalesced_inclusive_scan(lanes, x, op):
-    """Up to the thread's own."""
+    """The scan up to the thread's own value."""
     rank = coalesced_thread_rank(lanes)
     at = cg_below(lanes)
     for k in range(5):
@@ -105,7 +105,7 @@ def cg_coalesced_inclusive_scan(lanes, x, op):
 
 
 def cg_coalesced_exclusive_scan(lanes, x, op):
-    """Before the thread's own: a zero for the first."""
+    """The scan before the thread's own value: zero for the first thread."""
     here = cg_coalesced_inclusive_scan(lanes, x, op)
     before = cuda.shfl_sync(lanes, here, cg_below(lanes))
     if coalesced_thread_rank(lanes) == 0:

@@ -185,7 +185,7 @@ def half_exp10(a):
 
 
 def half_rsqrt(a):
-    """`hrsqrt`: in float64, so that one rounding is seen."""
+    """`hrsqrt`: computed in float64, so that there is only one visible rounding."""
     return 1 / math.sqrt(np.float64(a))
 
 
@@ -215,10 +215,10 @@ def short_as_bfloat16(a):
 
 
 def half_exact(x):
-    """A float64 between the same two halves as a number, or equal to the same half."""
+    """A float64 that is between the same two halves as the number, or equal to the same half."""
     if isinstance(x, float):
         return np.float64(x)
-    # Of a large integer, what is beyond 53 bits leaves its mark on the last of them.
+    # For a large integer, the bits beyond the 53rd set the last one (a sticky bit).
     rest = x & type(x)(0x7FF)
     if rest != 0 and (x >= 4294967296 or x <= -4294967296):
         return np.float64((x - rest) | type(x)(0x800))
@@ -279,7 +279,7 @@ def bfloat16_rz(x):
 
 
 def half_int_rn(a):
-    """An integer of 32 bits, rounded to nearest even."""
+    """A 32-bit integer, rounded to nearest even."""
     return np.rint(np.float32(a))
 
 
@@ -299,12 +299,12 @@ def half_int_ru(a):
 
 
 def half_within(a, low, high):
-    """A float32 between two others; 0 of NaN."""
+    """A float32 clamped between two others; 0 for NaN."""
     return np.float32(0) if math.isnan(a) else min(max(a, np.float32(low)), np.float32(high))
 
 
 def half_or(a, other):
-    """A float32, or another in place of NaN."""
+    """A float32, or a replacement for NaN."""
     return np.float32(other) if math.isnan(a) else a
 
 

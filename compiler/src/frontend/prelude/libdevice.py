@@ -11,17 +11,17 @@ import numpy as np
 
 
 def libdevice_same(x):
-    """A conversion to the nearest, and what is the type's own."""
+    """A conversion to the nearest number; a number of the type itself is unchanged."""
     return x
 
 
 def libdevice_abs(x):
-    """`abs`, `llabs`, `fabs`: of the least integer itself."""
+    """`abs`, `llabs`, `fabs`: the minimum integer wraps to itself."""
     return abs(x)
 
 
 def libdevice_ffs(x):
-    """`ffs`: the number of the lowest bit that is set, from 1 on; 0 of 0."""
+    """`ffs`: the index of the lowest bit that is set, from 1 on; 0 for 0."""
     return 0 if x == 0 else int(trailing_zeros(x)) + 1
 
 
@@ -36,7 +36,7 @@ def libdevice_popc(x):
 
 
 def libdevice_mul_high(x, y):
-    """`mulhi` and its like."""
+    """`mulhi` and similar functions."""
     return mul_high(x, y)
 
 
@@ -71,12 +71,12 @@ def libdevice_byte_perm(x, y, s):
 
 
 def libdevice_sad(x, y, z):
-    """`sad`: the distance of 32-bit integers, and a sum; wraps."""
+    """`sad`: the absolute difference of 32-bit integers plus a third one; wraps."""
     return np.uint32(max(x, y)) - np.uint32(min(x, y)) + np.uint32(z)
 
 
 def libdevice_mul24(x, y):
-    """`mul24`: the lower 32 bits of the product of the lower 24."""
+    """`mul24`: the lower 32 bits of the product of the lower 24 bits."""
     x = (np.int32(x) << 8) >> 8
     y = (np.int32(y) << 8) >> 8
     return ((x << 40) >> 40) * ((y << 40) >> 40)
@@ -98,17 +98,17 @@ def libdevice_rhadd(x, y):
 
 
 def libdevice_min(x, y):
-    """`min` and its like."""
+    """`min` and similar functions."""
     return min(x, y)
 
 
 def libdevice_max(x, y):
-    """`max` and its like."""
+    """`max` and similar functions."""
     return max(x, y)
 
 
 def libdevice_fmin(x, y):
-    """`fmin`: a NaN beside a number is passed over."""
+    """`fmin`: if one argument is NaN, the other one."""
     return np.fmin(x, y)
 
 
@@ -118,7 +118,7 @@ def libdevice_fmax(x, y):
 
 
 def libdevice_saturate(x):
-    """`saturatef`: between 0 and 1; NaN gives 0, and so does -0."""
+    """`saturatef`: clamps to 0 and 1; NaN and -0 give 0."""
     return min(max(x, type(x)(0)), type(x)(1))
 
 
@@ -176,7 +176,7 @@ def libdevice_signbit(x):
 
 
 def libdevice_round(x):
-    """`round`: half away from zero."""
+    """`round`: halves away from zero."""
     whole = math.trunc(x)
     if abs(x - whole) >= type(x)(0.5):
         whole += math.copysign(type(x)(1), x)
@@ -184,7 +184,7 @@ def libdevice_round(x):
 
 
 def libdevice_to_int(x):
-    """`double2int_rz` and its like: toward zero."""
+    """`double2int_rz` and similar functions: toward zero."""
     return np.int32(x)
 
 
@@ -244,7 +244,7 @@ def libdevice_to_long_ru(x):
 
 
 def libdevice_to_long_away(x):
-    """`llround`: half away from zero."""
+    """`llround`: halves away from zero."""
     return np.int64(libdevice_round(x))
 
 
@@ -309,7 +309,7 @@ def libdevice_rcp_ru(x):
 
 
 def libdevice_rsqrt_rn(x):
-    """`frsqrt_rn`: the root and the quotient in `float64` are exact enough, as all of them show."""
+    """`frsqrt_rn`: root and quotient in `float64` are exact enough, which was verified for all arguments."""
     return 1.0 / math.sqrt(np.float64(x))
 
 
@@ -339,7 +339,7 @@ def libdevice_dim(x, y):
 
 
 def libdevice_logb(x):
-    """`logb`: the exponent; -infinity of 0."""
+    """`logb`: the exponent; -infinity for 0."""
     if not math.isfinite(x):
         return abs(x)
     if x == 0:
@@ -348,7 +348,7 @@ def libdevice_logb(x):
 
 
 def libdevice_ilogb(x):
-    """`ilogb`: the least integer of 0 and NaN, the largest of infinity."""
+    """`ilogb`: the minimum integer for 0 and NaN, the maximum for infinity."""
     if math.isinf(x):
         return np.int32(0x7FFFFFFF)
     if x == 0 or x != x:
@@ -367,7 +367,7 @@ def libdevice_modf(x):
 
 
 def libdevice_powi(x, n):
-    """`powi`: through the power of floats, which has all integers of 32 bits."""
+    """`powi`: by the power of floats, which represent all 32-bit integers."""
     return math.pow(np.float64(x), np.float64(n))
 
 
@@ -387,7 +387,7 @@ def libdevice_remquo(x, y):
             rest -= step
             quotient += np.int32(4 >> k)
     half = type(x)(0.5) * b
-    # Of the smallest numbers the half is not exact, but the double of the rest is.
+    # For the smallest numbers, half of the divisor is not exact, but twice the remainder is.
     if rest > half if b > type(x)(1) else rest + rest > b:
         rest -= b
         quotient += np.int32(1)
@@ -408,7 +408,7 @@ def libdevice_sincos(x):
 
 
 def sine_of_pi(t):
-    """The sine of pi * t in [-pi/4, pi/4], with the product's error."""
+    """The sine of pi * t in [-pi/4, pi/4], with the error of the product."""
     angle = t * math.pi
     rest = math.fma(t, math.pi, -angle) + t * 1.2246467991473532e-16
     return math.sin(angle) + math.cos(angle) * rest
@@ -422,7 +422,7 @@ def cosine_of_pi(t):
 
 
 def libdevice_sinpi(x):
-    """`sinpi`: reduced by exact multiples of a half first."""
+    """`sinpi`: first reduced exactly by multiples of a half."""
     x = np.float64(x)
     if not math.isfinite(x):
         return math.nan

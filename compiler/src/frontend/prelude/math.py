@@ -1,4 +1,4 @@
-"""Functions of `math` that no back end has, and `**` of a float and an integer."""
+"""Functions of `math` that no back end implements, and `**` of a float and an integer."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def integer_power(x, n):
-    """`x ** n` of a float and an integer: the products of a known exponent, in the same order."""
+    """`x ** n` of a float and an integer: the same multiplications as for a constant exponent, in the same order."""
     if n > 65536 or n < -65536:
         return math.pow(x, type(x)(n))
     left = np.int32(n) if n > 0 else -np.int32(n)
@@ -30,7 +30,7 @@ def math_ulp(x):
     if not math.isfinite(x):
         return abs(x)
     above = math.nextafter(abs(x), type(x)(math.inf))
-    # The largest number has no finite neighbor: the distance below it is the same.
+    # The largest number has no finite successor: the distance to its predecessor is the same.
     return above - abs(x) if math.isfinite(above) else abs(x) - math.nextafter(abs(x), type(x)(0))
 
 
@@ -48,7 +48,7 @@ def math_isqrt(n):
     """`math.isqrt`: the rounded root is at most one off."""
     if n <= 0:
         return type(n)(0)
-    # No square of 64 bits has a larger root.
+    # No 64-bit square has a larger root.
     root = min(np.uint64(math.sqrt(np.float64(n))), np.uint64(0xFFFFFFFF))
     wide = np.uint64(n)
     if root * root > wide:
@@ -62,7 +62,7 @@ def math_factorial(n):
     """`math.factorial`."""
     product = type(n)(1)
     factor = type(n)(2)
-    # From 66! on, no bit of 64 is left.
+    # From 66! on, all lower 64 bits are zero.
     while factor <= min(n, type(n)(66)):
         product *= factor
         factor += type(n)(1)
@@ -84,7 +84,7 @@ def math_perm(n, k=None):
 
 
 def math_comb(n, k):
-    """`math.comb`: each product is divided by what it has in common with the next divisor before it can overflow."""
+    """`math.comb`: each factor is divided by its common divisor with the next divisor before it can overflow."""
     if k > n or n < 0 or k < 0:
         return type(n)(0)
     steps = np.uint64(min(k, n - k))
@@ -94,6 +94,6 @@ def math_comb(n, k):
         factor = np.uint64(n) - done
         done += np.uint64(1)
         common = math_gcd(product, done)
-        # The rest of the divisor divides the factor.
+        # The remaining divisor divides the factor.
         product = (product // common) * (factor // (done // common))
     return type(n)(product)

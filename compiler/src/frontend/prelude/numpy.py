@@ -1,4 +1,4 @@
-"""NumPy's functions of numbers, as its loops have them: `type(x)(0.5)` is a literal of the argument's own type."""
+"""NumPy's functions of numbers, like its loops: `type(x)(0.5)` is a literal of the argument's type."""
 
 import math
 
@@ -37,7 +37,7 @@ def np_signbit(x):
 
 
 def np_spacing(x):
-    """`np.spacing`: away from zero, with the sign of `x`; of both zeros it is positive."""
+    """`np.spacing`: away from zero, with the sign of `x`; positive for both zeros."""
     if not math.isfinite(x):
         return type(x)(math.nan)
     if x == 0:
@@ -61,7 +61,7 @@ def np_positive(x):
 
 
 def np_sign(x):
-    """`np.sign`: NaN of NaN."""
+    """`np.sign`: NaN for NaN."""
     if isinstance(x, complex):
         size = abs(x)
         return x if size == 0 else complex(x.real / size, x.imag / size)
@@ -77,7 +77,7 @@ def np_square(x):
 
 
 def np_reciprocal(x):
-    """`np.reciprocal`: of an integer, the quotient truncated; of 0, 0."""
+    """`np.reciprocal`: for integers, the quotient is truncated; 0 for 0."""
     if isinstance(x, int):
         if isinstance(x, np.unsignedinteger):
             return x if x == 1 else type(x)(0)
@@ -95,7 +95,7 @@ def np_conjugate(x):
 
 
 def np_bitwise_count(x):
-    """`np.bitwise_count`: of the absolute value."""
+    """`np.bitwise_count`: for the absolute value."""
     if isinstance(x, np.unsignedinteger):
         return popcount(x)
     return popcount(abs(np.int64(x)))
@@ -112,14 +112,14 @@ def np_logical_not(x):
 
 
 def np_add(a, b):
-    """`np.add`: of bools `or`."""
+    """`np.add`: `or` for bools."""
     if isinstance(a, bool):
         return a or b
     return a + b
 
 
 def np_multiply(a, b):
-    """`np.multiply`: of bools `and`."""
+    """`np.multiply`: `and` for bools."""
     if isinstance(a, bool):
         return a and b
     return a * b
@@ -136,7 +136,7 @@ def np_divide(a, b):
 
 
 def np_floor_divide(a, b):
-    """`np.floor_divide`: the minimum by -1 wraps to itself."""
+    """`np.floor_divide`: the minimum divided by -1 wraps to itself."""
     if isinstance(a, np.signedinteger):
         return -a if b == -1 else a // b
     return a // b
@@ -173,7 +173,7 @@ def np_float_power(a, b):
 
 
 def at_least(a, b):
-    """`a >= b`: of complex numbers by their real parts and then by their imaginary parts."""
+    """`a >= b`: complex numbers are compared by their real parts and then by their imaginary parts."""
     if isinstance(a, complex):
         return a.real > b.real or (a.real == b.real and a.imag >= b.imag)
     return a >= b
@@ -200,14 +200,14 @@ def np_fmin(a, b):
 
 
 def magnitude(x):
-    """`abs(x)` as a uint64: the minimum has one, too."""
+    """`abs(x)` as a uint64, which represents that of the minimum, too."""
     if isinstance(x, np.unsignedinteger):
         return np.uint64(x)
     return np.uint64(abs(np.int64(x)))
 
 
 def math_gcd(a, b):
-    """`math.gcd`: Euclid's way."""
+    """`math.gcd`: Euclid's algorithm."""
     x, y = magnitude(a), magnitude(b)
     while y != 0:
         x, y = y, x % y
@@ -232,12 +232,12 @@ def np_lcm(a, b):
 
 
 def np_left_shift(a, b):
-    """`np.left_shift`: all bits are gone with a shift by the width or more, or by a negative number."""
+    """`np.left_shift`: a shift by at least the width, or by a negative number, gives 0."""
     return a << b if 0 <= b < np.iinfo(type(a)).bits else type(a)(0)
 
 
 def np_right_shift(a, b):
-    """`np.right_shift`: nothing but the sign is left of a shift by the width or more, or by a negative number."""
+    """`np.right_shift`: a shift by at least the width, or by a negative number, gives only the sign."""
     if 0 <= b < np.iinfo(type(a)).bits:
         return a >> b
     if isinstance(a, np.signedinteger):
@@ -312,9 +312,9 @@ def np_greater_equal(a, b):
 
 
 def np_logaddexp(a, b):
-    """`np.logaddexp`: from the larger, so that nothing overflows."""
+    """`np.logaddexp`: relative to the larger argument, so that nothing overflows."""
     if a == b:
-        # Infinities of one sign, too: their difference is NaN.
+        # Also for infinities of the same sign, whose difference is NaN.
         return a + type(a)(0.6931471805599453)
     apart = a - b
     if apart > 0:
@@ -341,7 +341,7 @@ def np_heaviside(a, b):
 
 
 def np_ldexp(a, b):
-    """`np.ldexp`: an exponent beyond all that make a difference is as good as the last that does."""
+    """`np.ldexp`: the exponent is clamped to the range in which it makes a difference."""
     return math.ldexp(a, np.int32(min(max(b, -3000), 3000)))
 
 
@@ -369,7 +369,7 @@ def np_round(x, decimals=0):
 
 
 def finite_of(x):
-    """A float, or for NaN 0 and for an infinity the largest number of its sign."""
+    """A float; for NaN 0, and for an infinity the largest number of its sign."""
     if math.isnan(x):
         return type(x)(0)
     largest = np.finfo(type(x)).max

@@ -23,13 +23,13 @@ def complex_divide(ar, ai, br, bi):
     first = ar if by_real else ai
     second = ai if by_real else ar
     real = first + second * ratio if not_zero else ar
-    # Each way's own order: a difference that is zero is a positive one.
+    # Each case has its own order of operands: a difference of zero is positive.
     imag = (second if by_real else -second) + (-first if by_real else first) * ratio if not_zero else ai
     return real / denominator, imag / denominator
 
 
 def complex_power(ar, ai, br, bi):
-    """Give `exp(b * log(a))`, where 0 ** 0 is 1 and 0 ** b is 0: log(0) would give NaN."""
+    """Return `exp(b * log(a))`, where 0 ** 0 is 1 and 0 ** b is 0: log(0) would give NaN."""
     log = math.log(math.hypot(ar, ai))
     angle = math.atan2(ai, ar)
     size = math.exp(br * log - bi * angle)

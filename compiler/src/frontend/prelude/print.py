@@ -6,7 +6,7 @@ import numpy as np
 
 
 def put_letter(to, at, code):
-    """Store a letter in UTF-8; where the next one goes. A number that no letter has is U+FFFD."""
+    """Store a character in UTF-8; returns the next position. An invalid code point becomes U+FFFD."""
     if code < 0 or code >= 0x110000 or (code >= 0xD800 and code < 0xE000):
         code = 0xFFFD
     if code < 128:
@@ -29,7 +29,7 @@ def put_letter(to, at, code):
 
 
 def print_text(to, letters, fill, align, width, most):
-    """A text in a field, at its left (1), right (2) or middle (3)."""
+    """A string in a field: left (1), right (2) or centered (3)."""
     count = min(text_len(letters), most)
     pad = max(width - count, 0)
     before = 0 if align == 1 else (pad if align == 2 else pad // 2)
@@ -46,21 +46,22 @@ def print_text(to, letters, fill, align, width, most):
 
 
 def print_letter(to, code):
-    """All bytes of the letter with a number but the last, which may be the one that ends a text."""
+    """All bytes of a character except the last one, which may end a string."""
     to[put_letter(to, 0, code) - 1] = 0
 
 
 def last_of_letter(code):
-    """That byte."""
+    """The last byte of a character."""
     if code < 0 or code >= 0x110000 or (code >= 0xD800 and code < 0xE000):
         code = 0xFFFD
     return code if code < 128 else 128 + (code & 63)
 
 
 def print_zeros(to, x, width, sign):
-    """The prefix of a float in a field that is filled with zeros.
+    """The prefix of a float in a zero-padded field.
 
-    That is `sign` unless the float is negative; of an infinity or NaN, all but its letters: C's `printf` has spaces.
+    This is `sign` unless the float is negative; for an infinity or NaN, all but its letters, as C's `printf` pads with
+    spaces.
     """
     at = 0
     if x < 0 and not math.isfinite(x):
@@ -84,7 +85,7 @@ def print_width(x, width, sign):
 
 
 def print_rest(x):
-    """The float after the prefix, which has the sign of an infinity."""
+    """The float after the prefix, which includes the sign of an infinity."""
     return math.inf if x < 0 and not math.isfinite(x) else x
 
 
@@ -120,10 +121,10 @@ def print_bytes(to, letters):
 
 
 def print_int(to, value, base, sign, prefix, ten, group, fill, align, width):
-    """An integer in a field: left (1), right (2), centered (3), or with the filling after its sign (4).
+    """An integer in a field: left (1), right (2), centered (3), or with the fill after its sign (4).
 
-    `sign` is the letter before a number that is not negative, `prefix` the letter after the `0` of a prefix, `group`
-    the separator of groups of digits, each 0 for none; `ten` is the letter of the digit for ten.
+    `sign` is the character before a number that is not negative, `prefix` the character after the `0` of a prefix,
+    `group` the separator of groups of digits, each 0 for none; `ten` is the character of the digit for ten.
     """
     rest = np.uint64(value)
     if value < 0:

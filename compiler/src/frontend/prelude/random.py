@@ -9,7 +9,7 @@ import numpy as np
 
 
 def rotl(x, k):
-    """The bits of `x` rotated to the left; a shift by 64 is one by 0."""
+    """The bits of `x` rotated to the left; a rotation by 64 is one by 0."""
     return (x << np.uint64(k)) | (x >> (np.uint64(64) - np.uint64(k)))
 
 
@@ -19,7 +19,7 @@ def uint64_to_unit_float64(x):
 
 
 def uint64_to_unit_float32(x):
-    """The same, rounded: up to 1.0."""
+    """The same, rounded, up to 1.0."""
     return np.float32(uint64_to_unit_float64(x))
 
 
@@ -44,7 +44,7 @@ def xoroshiro128p_next(states, index):
 
 
 def xoroshiro128p_jump(states, index):
-    """Add up the states at the steps that the bits of the jump's polynomial name."""
+    """XOR of the states at the steps whose bits are set in the jump polynomial."""
     s0 = np.uint64(0)
     s1 = np.uint64(0)
     for step in range(128):
@@ -58,31 +58,31 @@ def xoroshiro128p_jump(states, index):
 
 
 def xoroshiro128p_uniform_float32(states, index):
-    """A float32 from 0 to 1."""
+    """A float32 in [0, 1]."""
     return uint64_to_unit_float32(xoroshiro128p_next(states, index))
 
 
 def xoroshiro128p_uniform_float64(states, index):
-    """A float64 from 0 to 1, without 1."""
+    """A float64 in [0, 1)."""
     return uint64_to_unit_float64(xoroshiro128p_next(states, index))
 
 
 def xoroshiro128p_normal_float32(states, index):
-    """One number of Box and Muller's pair."""
+    """One number of a Box-Muller pair."""
     u = xoroshiro128p_uniform_float32(states, index)
     v = xoroshiro128p_uniform_float32(states, index)
     return math.sqrt(np.float32(-2.0) * math.log(u)) * math.cos(np.float32(6.283185307179586) * v)
 
 
 def xoroshiro128p_normal_float64(states, index):
-    """The same of the same two float32, the logarithm too; the rest in float64."""
+    """The same with the same two float32, and a float32 logarithm; the rest in float64."""
     u = xoroshiro128p_uniform_float32(states, index)
     v = xoroshiro128p_uniform_float32(states, index)
     return math.sqrt(-2.0 * math.log(u)) * math.cos(6.283185307179586 * v)
 
 
 def philox4x32_10(c0, c1, c2, c3, k0, k1):
-    """Ten rounds; between them the key moves on. Words of 32 bits, so that a GPU's products are of 32 by 32 bits."""
+    """Ten rounds, with a new key for each. Words have 32 bits, so that a GPU multiplies 32 by 32 bits."""
     for _ in range(10):
         p = np.uint64(c0) * np.uint64(0xD2511F53)
         q = np.uint64(c2) * np.uint64(0xCD9E8D57)
@@ -93,7 +93,7 @@ def philox4x32_10(c0, c1, c2, c3, k0, k1):
 
 
 def philox_block(seed, sequence, number):
-    """Four words of a sequence, by their number."""
+    """The four words of a sequence with this block index."""
     c1, c3 = np.uint32(number >> np.uint64(32)), np.uint32(sequence >> np.uint64(32))
     k1 = np.uint32(seed >> np.uint64(32))
     return philox4x32_10(np.uint32(number), c1, np.uint32(sequence), c3, np.uint32(seed), k1)
@@ -109,7 +109,7 @@ def philox_uint32(seed, sequence, offset):
 
 
 def philox_uint32x4(seed, sequence, offset):
-    """Four words from an offset on, of one block or of two."""
+    """Four words from an offset on, from one block or two."""
     number = offset >> np.uint64(2)
     w0, w1, w2, w3 = philox_block(seed, sequence, number)
     place = offset & np.uint64(3)
@@ -139,40 +139,40 @@ def philox_uint32x2(seed, sequence, offset):
 
 
 def unit_float32(word):
-    """A word as a fraction above 0. The product is exact, so that fusing it with the sum changes nothing."""
+    """A word as a fraction above 0. The product is exact, so that fusing it with the sum has no effect."""
     return np.float32(word) * np.float32(2.3283064365386963e-10) + np.float32(1.1641532182693481e-10)
 
 
 def unit_float64(low, high):
-    """Two words as a fraction above 0 of 53 bits."""
+    """Two words as a 53-bit fraction above 0."""
     word = np.uint64(low) ^ (np.uint64(high) << np.uint64(21))
     return np.float64(word) * 1.1102230246251565e-16 + 5.551115123125783e-17
 
 
 def philox_uniform_float32(seed, sequence, offset):
-    """A float32 above 0, up to 1."""
+    """A float32 in (0, 1]."""
     return unit_float32(philox_uint32(seed, sequence, offset))
 
 
 def philox_uniform_float32x4(seed, sequence, offset):
-    """Four of them."""
+    """Four float32 in (0, 1]."""
     w0, w1, w2, w3 = philox_uint32x4(seed, sequence, offset)
     return unit_float32(w0), unit_float32(w1), unit_float32(w2), unit_float32(w3)
 
 
 def philox_uniform_float64(seed, sequence, offset):
-    """A float64 above 0, up to 1, of one word: a product that is exact, so that one rounding is left."""
+    """A float64 in (0, 1] from one word: the product is exact, so that there is only one rounding."""
     return np.float64(philox_uint32(seed, sequence, offset)) * 2.3283064365386963e-10 + 2.3283064365386963e-10
 
 
 def philox_uniform_float64x2(seed, sequence, offset):
-    """Two float64 above 0, up to 1, of two words each."""
+    """Two float64 in (0, 1], from two words each."""
     w0, w1, w2, w3 = philox_uint32x4(seed, sequence, offset)
     return unit_float64(w0, w1), unit_float64(w2, w3)
 
 
 def normals_float32(x, y):
-    """Box and Muller's pair of two words; the angle is one operation, rounded once."""
+    """A Box-Muller pair from two words; the angle is one operation, rounded once."""
     turn = np.float32(1.4629180792671596e-09)
     angle = math.fma(np.float32(y), turn, turn * np.float32(0.5))
     radius = math.sqrt(np.float32(-2.0) * math.log(unit_float32(x)))
@@ -180,7 +180,7 @@ def normals_float32(x, y):
 
 
 def normals_float64(w0, w1, w2, w3):
-    """The same of four words; the angle is in units of pi, and is reduced before it is rounded."""
+    """The same from four words; the angle is in units of pi, and is reduced before it is rounded."""
     halves = 2.0 * unit_float64(w2, w3)
     radius = math.sqrt(-2.0 * math.log(unit_float64(w0, w1)))
     sign = radius
@@ -199,7 +199,7 @@ def philox_normal_float32x2(seed, sequence, offset):
 
 
 def philox_normal_float32(seed, sequence, offset):
-    """The first of them."""
+    """The first number of a pair."""
     first, _ = philox_normal_float32x2(seed, sequence, offset)
     return first
 
@@ -219,6 +219,6 @@ def philox_normal_float64x2(seed, sequence, offset):
 
 
 def philox_normal_float64(seed, sequence, offset):
-    """The first of them."""
+    """The first number of a pair."""
     first, _ = philox_normal_float64x2(seed, sequence, offset)
     return first

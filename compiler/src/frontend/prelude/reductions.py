@@ -1,4 +1,4 @@
-"""Functions of whole arrays: one element after the other, in C order."""
+"""Functions of whole arrays: sequentially, in C order."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def total_of(a, start):
-    """The start of a sum: in the type of the elements, but for 16-bit floats, which are added as float32."""
+    """The start value of a sum, in the type of the elements; 16-bit floats are summed as float32."""
     total = a.dtype.type(start)
     if isinstance(total, float):
         if np.finfo(type(total)).bits < 32:
@@ -31,7 +31,7 @@ def np_prod(a):
 
 
 def no_total(a):
-    """The 0 that a mean starts from."""
+    """The start value of a mean: 0."""
     if isinstance(a.dtype.type(0), int):
         return np.float64(0)
     return total_of(a, 0)
@@ -46,14 +46,14 @@ def np_mean(a):
 
 
 def squared(z):
-    """The square of the size of a number."""
+    """The squared absolute value of a number."""
     if isinstance(z, complex):
         return z.real * z.real + z.imag * z.imag
     return z * z
 
 
 def np_var(a):
-    """`np.var`: in two passes, which loses least."""
+    """`np.var`: in two passes, for accuracy."""
     mean = np_mean(a)
     total = type(mean.real)(0)
     for k in range(a.size):
@@ -96,7 +96,7 @@ def np_nanprod(a):
 
 
 def count_numbers(a):
-    """How many elements are no NaNs."""
+    """The number of elements that are not NaN."""
     n = 0
     for k in range(a.size):
         x = item(a, k)
@@ -129,7 +129,7 @@ def np_nanstd(a):
 
 
 def np_sum_from(a, start):
-    """`np.sum` with `dtype` or `initial`: elements become what the sum is, before they are added."""
+    """`np.sum` with `dtype` or `initial`: elements are converted to the type of the sum before they are added."""
     total = start
     for k in range(a.size):
         total = type(start)(total + type(start)(item(a, k)))
@@ -161,7 +161,7 @@ def np_cumprod(a, out, start):
 
 
 def quotient(total, count: known):
-    """A sum divided by how many there are, in its type; of integers in float64."""
+    """A sum divided by the number of elements, in its type; for integers in float64."""
     if isinstance(total, int):
         return total / count
     return total / type(total.real)(count)
@@ -216,7 +216,7 @@ def np_nanvar_of(a, zero, ddof):
     for k in range(a.size):
         x = item(a, k)
         total = total if x != x else total + squared(type(mean)(type(zero)(x)) - mean)
-    # NumPy gives no number where there are not more numbers than are left out.
+    # The result is NaN if there are not more numbers than `ddof`, as in NumPy.
     divisor = type(total)(count_numbers(a) - ddof)
     return total / divisor if divisor > 0 else type(total)(math.nan)
 
@@ -255,25 +255,25 @@ def np_nanmax_from(a, best):
 
 
 def all_into(f, a, out, *more):
-    """`out[...] = f(a, *more)`, of an array for one result."""
+    """`out[...] = f(a, *more)`, for an array with a single result."""
     if out.size > 0:
         put(out, 0, f(a, *more))
 
 
 def rows_into(f, a, out, *more):
-    """`f` of each row of the last dimension, into the elements of `out`."""
+    """Applies `f` to each row along the last dimension; the results are the elements of `out`."""
     for k in range(min(out.size, math.prod(a.shape[:-1]))):
         put(out, k, f(row(a, k), *more))
 
 
 def rows_along(f, a, out, *more):
-    """`f` of each row of the last dimension and the same row of `out`."""
+    """Applies `f` to each row along the last dimension and the corresponding row of `out`."""
     for k in range(math.prod(a.shape[:-1])):
         f(row(a, k), row(out, k), *more)
 
 
 def first_of(a):
-    """The first element; 0 where there is none."""
+    """The first element; 0 if there is none."""
     return item(a, 0) if a.size > 0 else a.dtype.type(0)
 
 
@@ -315,7 +315,7 @@ def np_ptp(a):
 
 
 def np_argmin(a):
-    """`np.argmin`: the first of equals, and the first NaN."""
+    """`np.argmin`: the first of equal elements, and the first NaN."""
     best, at = first_of(a), 0
     for k in range(1, a.size):
         x = item(a, k)
@@ -325,7 +325,7 @@ def np_argmin(a):
 
 
 def np_argmax(a):
-    """`np.argmax`: the first of equals, and the first NaN."""
+    """`np.argmax`: the first of equal elements, and the first NaN."""
     best, at = first_of(a), 0
     for k in range(1, a.size):
         x = item(a, k)
@@ -394,7 +394,7 @@ def np_allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def sorts_before(a, b):
-    """Whether `a` is before `b` in a sorted array: NaNs are at its end."""
+    """Whether `a` precedes `b` in a sorted array, with NaNs at its end."""
     return a < b or (b != b and a == a)
 
 
@@ -485,13 +485,13 @@ def in_range(start, stop, step, value):
             return False
     elif not (stop < value and value <= start):
         return False
-    # No difference of two of them: it could pass the end of the type.
+    # Not by their difference, which may overflow.
     whole = type(start)(value)
     return whole == value and step != 0 and whole % step == start % step
 
 
 def range_index(start, stop, step, value):
-    """`range(start, stop, step).index(value)`; -1 where it is not in it."""
+    """`range(start, stop, step).index(value)`; -1 if the value is not in it."""
     if not in_range(start, stop, step, value):
         return -1
     past = type(start)(value) - start
@@ -504,7 +504,7 @@ def range_count(start, stop, step, value):
 
 
 def same_ranges(a, b):
-    """`a == b` of two ranges: with the same first and last value, and one of the others."""
+    """`a == b` of two ranges: the same first and last value, and the same step unless there is one value."""
     if len(a) == 0 or len(b) == 0:
         return len(a) == len(b)
     if a[0] != b[0] or a[-1] != b[-1]:
@@ -523,7 +523,7 @@ def range_slice(start, step, n, lower, upper, by):
     """Start, stop and step of a slice of a range of `n` values, all of them `int64`."""
     largest = 9223372036854775807
     if n < 0:
-        n = largest  # there are more than an int64 counts
+        n = largest  # the length exceeds int64
     by = 1 if by is None else by
     if by > 0:
         first = 0 if lower is None else clipped(lower, n, 0, n)
@@ -543,7 +543,7 @@ def range_slice(start, step, n, lower, upper, by):
                 end = largest
         elif end >= before:
             end = -largest - 1
-    # A step so long that it leaves the type passes the other values, as the longest that does not.
+    # A step that would overflow skips all other values, like the longest one that does not.
     size = abs(step)
     most = largest // size if size > 0 else largest
     by = min(max(by, -most), most)
@@ -583,7 +583,7 @@ def any_over(items):
 
 
 def smallest_over(items):
-    """`min(items)`; 0 where there is none."""
+    """`min(items)`; 0 if there are none."""
     found = False
     for x in items:
         if not found or x < best:
@@ -592,7 +592,7 @@ def smallest_over(items):
 
 
 def largest_over(items):
-    """`max(items)`; 0 where there is none."""
+    """`max(items)`; 0 if there are none."""
     found = False
     for x in items:
         if not found or x > best:

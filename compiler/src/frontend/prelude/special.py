@@ -20,7 +20,7 @@ def libdevice_erfcx(x):
     if x > 10.0:
         if x > 1e8:
             return 0.5641895835477563 / x
-        # The asymptotic series, from its smallest term on.
+        # The asymptotic series, summed from its smallest term on.
         inverse = 0.5 / (x * x)
         total = 1.0
         for k in range(14, 0, -1):
@@ -35,7 +35,7 @@ def libdevice_erfcx(x):
 
 
 def libdevice_normcdf(x):
-    """`normcdf`: half of erfc(-x / sqrt(2)), whose argument's error the slope takes away."""
+    """`normcdf`: half of erfc(-x / sqrt(2)), corrected for the argument's rounding error by the slope."""
     x = np.float64(x)
     if x != x:
         return x
@@ -49,7 +49,7 @@ def libdevice_normcdf(x):
 
 
 def tail_of_erfc(y):
-    """The x > 0 with erfc(x) = y, for y in (0, 0.5]: Newton's method for the logarithm, from Winitzki's estimate."""
+    """The x > 0 with erfc(x) = y, for y in (0, 0.5]: Newton's method on the logarithm, from Winitzki's estimate."""
     goal = math.log(y)
     spread = goal + math.log(2.0 - y)
     middle = 4.3307464848 + 0.5 * spread
@@ -70,7 +70,7 @@ def libdevice_erfinv(y):
         return y * math.inf if size == 1.0 else math.nan
     if size > 0.5:
         return math.copysign(tail_of_erfc(1.0 - size), y)
-    # A few terms of the series, then Halley's method; where y is tiny the first term is all.
+    # A few terms of the series, then Halley's method; for tiny y the first term is exact enough.
     if size < 1e-8:
         return y * 0.886226925452758
     square = y * y
@@ -122,7 +122,7 @@ def bessel_far(order, x):
         if abs(term) < 1e-18:
             break
     sine, cosine = math.sin(x), math.cos(x)
-    # The angle is x less pi/4, and for order 1 less another right angle.
+    # The angle is x - pi/4, and for order 1 another pi/2 less.
     a, b = cosine + sine, sine - cosine
     if order == 1.0:
         a, b = b, -a
@@ -140,20 +140,20 @@ def bessel_series(order, x):
 
 
 def bessel_near(x):
-    """J0, J1, Y0 and Y1 for 1 <= x < 25: Miller's recurrence from above, and Neumann's series of Y."""
+    """J0, J1, Y0 and Y1 for 1 <= x < 25: Miller's backward recurrence, and Neumann's series of Y."""
     top = 2 * ((np.int64(x) + 34) // 2)
     above, now = 0.0, 1e-300
     sum_of_all, even, odd = 0.0, 0.0, 0.0
     twice = 2.0 / x
     for k in range(top, 0, -1):
-        # `now` is J of k, times a factor.
+        # `now` is proportional to J of order k.
         below = np.float64(k) * twice * now - above
         above, now = now, below
         n = k - 1
         if n > 0:
             half = np.float64(n >> 1)
             if n & 1:
-                # Of 2j + 1: (-1)^j (2j + 1) / (j (j + 1)).
+                # The coefficient of order 2j + 1: (-1)^j (2j + 1) / (j (j + 1)).
                 if n > 1:
                     weight = np.float64(n) / (half * (half + 1.0)) * now
                     odd += -weight if n & 2 else weight
@@ -171,7 +171,7 @@ def bessel_near(x):
 def bessel_y_small(x):
     """Y0 and Y1 for 0 < x < 1: the power series."""
     square = -0.25 * x * x
-    # Of x / 2, of which the least numbers would lose digits, and Euler's constant.
+    # log(x / 2) plus Euler's constant; x / 2 itself would lose digits of the smallest numbers.
     log = math.log(x) - 0.11593151565841245
     harmonic, term, more = 0.0, 1.0, 0.5 * x
     zero, one = 0.0, 0.0
@@ -244,9 +244,9 @@ def libdevice_y1(x):
 
 
 def bessel_below(n, x):
-    """J of order n >= 2 for 0 < x <= n: Miller's recurrence from above."""
+    """J of order n >= 2 for 0 < x <= n: Miller's backward recurrence."""
     order = np.float64(n)
-    # Where it underflows, as (x / 2)^n / n! shows.
+    # The result underflows, as (x / 2)^n / n! shows.
     if order * math.log(0.5 * x) - math.lgamma(order + 1.0) < -800.0:
         return 0.0
     top = 2 * ((n + np.int64(math.sqrt(160.0 * order))) // 2 + 5)

@@ -2,7 +2,7 @@
 
 
 def text_len(a):
-    """How many letters it has."""
+    """The number of characters."""
     n = len(a)
     while n > 0 and a[n - 1] == 0:
         n -= 1
@@ -10,7 +10,7 @@ def text_len(a):
 
 
 def text_order(a, b):
-    """Below, equal to or above 0 as `a` is before, the same as or after `b`."""
+    """Negative, zero or positive if `a` is less than, equal to or greater than `b`."""
     for k in range(max(len(a), len(b))):
         x = int(a[k]) if k < len(a) else 0
         y = int(b[k]) if k < len(b) else 0
@@ -20,7 +20,7 @@ def text_order(a, b):
 
 
 def text_has(a, b):
-    """Whether `b` is a part of `a`."""
+    """Whether `b` is a substring of `a`."""
     n, m = text_len(a), text_len(b)
     for start in range(n - m + 1):
         same = True
@@ -34,7 +34,7 @@ def text_has(a, b):
 
 
 def text_holds(a, value):
-    """Whether a letter has this number."""
+    """Whether a string is the character with this code."""
     for k in range(text_len(a)):
         if a[k] == value:
             return True

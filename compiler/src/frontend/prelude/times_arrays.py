@@ -12,7 +12,7 @@ def time_np_sum(a):
 
 
 def time_np_mean(a):
-    """`np.mean`, which NumPy cuts."""
+    """`np.mean`, truncated as in NumPy."""
     return time_div(time_np_sum(a), a.size)
 
 
@@ -27,7 +27,7 @@ def time_np_cumsum(a, out):
 
 
 def time_np_min(a):
-    """`np.min`: no time is the lowest count."""
+    """`np.min`: NaT is the lowest count."""
     best = first_of(a)
     for k in range(1, a.size):
         best = min(best, item(a, k))
@@ -64,7 +64,7 @@ def time_np_ptp(a):
 
 
 def time_np_argmin(a):
-    """`np.argmin`: the first of equals, and the first that is no time."""
+    """`np.argmin`: the first of equal elements, and the first NaT."""
     best, at = first_of(a), 0
     for k in range(1, a.size):
         x = item(a, k)
@@ -74,7 +74,7 @@ def time_np_argmin(a):
 
 
 def time_np_argmax(a):
-    """`np.argmax`: the first of equals, and the first that is no time."""
+    """`np.argmax`: the first of equal elements, and the first NaT."""
     none = -9223372036854775807 - 1
     best, at = first_of(a), 0
     for k in range(1, a.size):
@@ -85,7 +85,7 @@ def time_np_argmax(a):
 
 
 def time_largest(a):
-    """`max(a)`: as Python compares."""
+    """`max(a)`, with Python's comparison."""
     best = first_of(a)
     for k in range(1, a.size):
         best = time_larger(best, item(a, k))
@@ -93,7 +93,7 @@ def time_largest(a):
 
 
 def time_smallest(a):
-    """`min(a)`: as Python compares."""
+    """`min(a)`, with Python's comparison."""
     best = first_of(a)
     for k in range(1, a.size):
         best = time_smaller(best, item(a, k))

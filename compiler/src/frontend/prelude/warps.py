@@ -2,52 +2,52 @@
 
 
 def lanemask_eq():
-    """The thread's own."""
+    """The mask with the thread's own lane."""
     return np.uint32(1) << np.uint32(cuda.laneid)
 
 
 def lanemask_lt():
-    """Those below."""
+    """The mask of the lanes below."""
     return lanemask_eq() - np.uint32(1)
 
 
 def lanemask_le():
-    """Those below, and the thread's own."""
+    """The mask of the lanes below, and the thread's own."""
     return lanemask_lt() | lanemask_eq()
 
 
 def lanemask_ge():
-    """Those above, and the thread's own."""
+    """The mask of the lanes above, and the thread's own."""
     return ~lanemask_lt()
 
 
 def lanemask_gt():
-    """Those above."""
+    """The mask of the lanes above."""
     return ~lanemask_le()
 
 
 def elect_sync(mask):
-    """Whether the thread is in the lowest lane of the mask that is here."""
+    """Whether the thread is in the lowest active lane of the mask."""
     return np.uint32(cuda.ballot_sync(mask, True)) & lanemask_le() == lanemask_eq()
 
 
 def lane_sum(a, b):
-    """Of two lanes."""
+    """Combine the values of two lanes."""
     return a + b
 
 
 def lane_min(a, b):
-    """Of two lanes."""
+    """Combine the values of two lanes."""
     return min(a, b)
 
 
 def lane_max(a, b):
-    """Of two lanes."""
+    """Combine the values of two lanes."""
     return max(a, b)
 
 
 def lanes_together(mask, x, op):
-    """The values of the lanes of a mask that are here, the same in each of them."""
+    """Combine the values of the active lanes of a mask; the result is the same in each of them."""
     here = np.uint32(cuda.ballot_sync(mask, True))
     total = x
     if here == 0xFFFFFFFF:
