@@ -89,7 +89,7 @@ __all__ = [
 
 __version__: str
 
-# What the function of a kernel takes and returns; of one that is not known, anything.
+# The parameters and the result of a kernel's function; anything if the function is unknown.
 _P = ParamSpec("_P", default=...)
 _R = TypeVar("_R", default=Any)
 
@@ -151,7 +151,7 @@ class Type:
     def is_c_contig(self) -> bool: ...
     @property
     def is_f_contig(self) -> bool: ...
-    # Behind what takes classes, which it would hide.
+    # Declared after the uses of the builtin `type`, which it would hide.
     @property
     def type(self) -> Type: ...
     def typeof(self, name: str) -> Type: ...

@@ -1,7 +1,7 @@
 """Attention: with a row of scores in dynamic shared memory, and in blocks, in shared memory and in registers.
 
-The blocked one is what lectures call flash attention: the softmax is never whole, its sum and largest score are carried
-from block to block.
+The blocked version is known as flash attention: the softmax is never stored as a whole; its sum and largest score are
+carried from block to block.
 """
 
 import math
@@ -30,7 +30,7 @@ def reference(q, k, v, scale):
     return weights @ v.astype(np.float64) / total, (largest + np.log(total))[:, 0]
 
 
-# Columns of keys first, rows of queries second: one block of 32 x 16 threads does all.
+# Columns of keys first, rows of queries second: one block of 32 x 16 threads computes everything.
 @numba.cuda.jit
 def all_shared(K, Q, V, scaling: numba.float32, L, Out):
     inp_dtype = K.dtype

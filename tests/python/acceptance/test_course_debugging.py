@@ -1,4 +1,4 @@
-"""A course's lessons about programs that are wrong: prints in kernels, a debugger, indices out of bounds."""
+"""A course's lessons about debugging: prints in kernels, a debugger, indices out of bounds."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None)
 
 @pytest.fixture
 def printed(capfd):
-    """What the process has printed since the last call."""
+    """The output of the process since the last call."""
 
     def read():
         cuda.synchronize()
@@ -121,7 +121,7 @@ def test_a6_23_an_atomic_step_out_of_bounds_is_reported_with_its_line(options):
     x[700] = 7.5
 
     def counted():
-        # With `debug=True` the launch waits, as Numba's does.
+        # With `debug=True` the launch waits, as in Numba.
         program.histogram[64, 64](x, np.float32(-4), np.float32(4), counts)
         cuda.synchronize()
 
@@ -130,6 +130,6 @@ def test_a6_23_an_atomic_step_out_of_bounds_is_reported_with_its_line(options):
     told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert f"{program.__file__}" in told
     assert "11" in told
-    # The process goes on.
+    # The process continues.
     x[700] = 0
     counted()

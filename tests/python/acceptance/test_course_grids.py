@@ -1,4 +1,4 @@
-"""A course's kernels on grids of two dimensions: strides, coalescing, tiles, and its lessons about wrong programs."""
+"""A course's kernels on two-dimensional grids: strides, coalescing, tiles, and its lessons about wrong programs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Rows A6.10 to A6.15 and A6.20: a course's kernels, from one thread an element to transposes in shared memory."""
+"""Rows A6.10 to A6.15 and A6.20: a course's kernels, from one thread per element to transposes in shared memory."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Row A6.24: a course's Monte Carlo kernels, with a state a thread."""
+"""Row A6.24: a course's Monte Carlo kernels, with one random state per thread."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_a6_24_pi_by_counting_points(device):
     inside = np.zeros(blocks * threads, np.int64)
     monte_carlo_pi[blocks, threads](rng_states, n, inside)
     estimate = 4 * inside.sum() / n
-    # The same points in NumPy: every number of every thread's sequence.
+    # The same points in NumPy: all numbers of each thread's sequence.
     words = np.zeros((blocks * threads, -(-n // (blocks * threads)), 2))
     states = create_xoroshiro128p_states(blocks * threads, seed=1).copy_to_host()
     s0, s1 = states["s0"].copy(), states["s1"].copy()
@@ -60,6 +60,6 @@ def test_a6_24_pi_by_counting_points(device):
             s1 = mixed << np.uint64(36) | mixed >> np.uint64(28)
     drawn = np.arange(words.shape[1])[None] * (blocks * threads) + np.arange(blocks * threads)[:, None] < n
     square = (words.astype(np.float32) ** 2).sum(2, dtype=np.float32)
-    # A fused sum may put a point that is on the circle on the other side.
+    # A fused multiply-add may move a point on the circle to the other side.
     assert abs(int((drawn & (square <= 1)).sum()) - int(inside.sum())) <= n // 200_000
     assert abs(estimate - math.pi) < 0.01

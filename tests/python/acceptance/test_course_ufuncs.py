@@ -1,4 +1,4 @@
-"""Rows A6.1 to A6.8: a course's ufuncs, from sums that broadcast to a generalized ufunc."""
+"""Rows A6.1 to A6.8: a course's ufuncs, from broadcast sums to a generalized ufunc."""
 
 import math
 from math import exp

@@ -22,7 +22,7 @@ def image(height, width):
 
 
 def grey_of(chw):
-    """The same in NumPy: float64 sums, truncated when stored."""
+    """The same in NumPy: float64 sums that a store truncates."""
     r, g, b = chw.astype(np.float64)
     return (0.2989 * r + 0.587 * g + 0.114 * b).astype(np.uint8)
 

@@ -1,7 +1,7 @@
-"""Fourteen puzzles about GPU programming, solved: kernels are inner functions that are jitted when they are called.
+"""Solutions of fourteen puzzles about GPU programming: kernels are inner functions that are jitted when they are used.
 
-Each puzzle is a function that takes the module `cuda` and returns a kernel, so that `cuda` is a variable of a closure
-in it, with annotations, and its arguments are arrays of int64 and Python's ints. `TPB` changes between the puzzles.
+Each puzzle is a function that takes the module `cuda` and returns a kernel with annotations, so that `cuda` is a
+closure variable. Arguments are int64 arrays and Python ints. `TPB` changes between the puzzles.
 """
 
 import warnings
@@ -16,7 +16,7 @@ TPB = 4
 
 @dataclass
 class Problem:
-    """A puzzle with its inputs, its launch and what it should compute."""
+    """A puzzle with its inputs, its launch and its expected result."""
 
     puzzle: object
     inputs: list
@@ -244,7 +244,7 @@ def rebind(name, value):
 
 
 def problem(name):
-    """The problem of this name, with `TPB` bound as it needs."""
+    """The problem of this name, with its value of `TPB`."""
     four, nine = np.arange(4), np.arange(9)
     two = np.arange(4).reshape(2, 2)
     if name in ("map", "zip", "guard"):
@@ -291,7 +291,7 @@ def problem(name):
     size = 2 if name == "product" else 8
     a = np.arange(size * size).reshape(size, size)
     blocks = (1, 1) if size == 2 else (3, 3)
-    # The second operand is a transposed view, in Fortran's order.
+    # The second operand is a transposed view, in Fortran order.
     return Problem(product, [a, a.T], (size, size), a @ a.T, (size,), blocks, (TPB, TPB))
 
 

@@ -82,8 +82,8 @@ def fizz_buzz(input_array, output_array):
 
 
 def test_a4_3_fizz_buzz_with_one_thread_too_many(device):
-    # The notebook has no guard, and one thread of the last block falls outside the arrays. The arrays here are views of
-    # longer ones, so that the stray store is allowed, and can be seen to do no harm.
+    # The notebook has no guard, and one thread of the last block is out of bounds. The arrays here are views of longer
+    # ones, so that the store is allowed and the test can check it.
     n = size(device, 50_000_000, 500_000)
     whole = cuda.to_device(np.arange(1, n + 1))
     result = cuda.to_device(np.zeros(n, np.int64))

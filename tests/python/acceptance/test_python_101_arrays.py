@@ -167,7 +167,7 @@ def differ(src, dst, count):
 @pytest.mark.parametrize("name", ["copy_blocked", "copy_strided"])
 def test_many_items_a_thread(device, name):
     kernel = getattr(module(COPIES), name)
-    # On a GPU only arrays that remain there: 2 GiB each.
+    # On a GPU, only device arrays: 2 GiB each.
     n = size(device, 1 << 28, (1 << 18) + 100)
     d_src, d_dst = cuda.device_array(n, np.int64), cuda.device_array(n, np.int64)
     fill[512, 256](d_src, d_dst)
@@ -176,7 +176,7 @@ def test_many_items_a_thread(device, name):
     differ[512, 256](d_src, d_dst, count)
     assert count.copy_to_host()[0] == 0
     assert d_dst[n - 1] == (n - 1) * 2654435761 ^ (n - 1) >> 7
-    # A profiler finds the kernel by the name of its function.
+    # A profiler shows the kernel by the name of its function.
     (text,) = kernel.inspect_llvm().values()
     assert f"{name}" in text
     if device == "cuda":

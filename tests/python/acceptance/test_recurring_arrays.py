@@ -1,4 +1,4 @@
-"""What programs written for numba.cuda rely on, about arrays: indices, rows of rows, slices, tuples and records."""
+"""Array features that programs for numba.cuda rely on: indices, chained subscripts, slices, tuples and records."""
 
 import math
 
@@ -12,7 +12,7 @@ from weft import cuda
 def ring_average(field, out):
     i, j, k = cuda.grid(3)
     if i < field.shape[0] and j < field.shape[1] and k < field.shape[2]:
-        # The neighbor before the first element is the last one, because -1 counts from the end.
+        # The neighbor before the first element is the last one, because index -1 counts from the end.
         out[i, j, k] = (field[i - 1, j, k] + field[i, j - 1, k] + field[i, j, k - 1] + field[i - 1][j - 1][k - 1]) / 4
 
 
@@ -48,7 +48,7 @@ def double_each(x, out):
 
 
 def test_threads_past_the_end_are_not_stopped():
-    # Both arrays are views into longer ones, so that what the threads without an element touch is there.
+    # Both arrays are views of longer ones, so that accesses of the threads without an element are valid.
     whole, result = cuda.to_device(np.arange(256.0)), cuda.to_device(np.full(256, -1.0))
     double_each[2, 128](whole[:200], result[:200])
     np.testing.assert_array_equal(result.copy_to_host()[:200], np.arange(200.0) * 2)

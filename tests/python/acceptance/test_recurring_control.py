@@ -1,4 +1,4 @@
-"""What programs written for numba.cuda rely on, about control: variables unset on a path, returns, barriers, waits."""
+"""Control flow that programs for numba.cuda rely on: variables unset on a path, returns, barriers, spin loops."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_barriers_after_some_threads_returned(n):
 
 @cuda.jit
 def running_totals(x, totals, ready):
-    # Each block waits for the one before it to have added up all before it.
+    # Each block waits until the previous one has summed all blocks before it.
     partial = cuda.shared.array(32, np.int64)
     t, block = cuda.threadIdx.x, cuda.blockIdx.x
     i = cuda.grid(1)
@@ -88,7 +88,7 @@ def test_blocks_wait_for_the_one_before_them():
 
 @cuda.jit
 def triangular_solve(lower, b, x, done):
-    # A thread for each row: row i needs what rows before it have found, and waits for each of them.
+    # One thread per row: row i needs the results of the rows before it, and waits for each of them.
     i = cuda.grid(1)
     if i < b.size:
         total = b[i]
@@ -112,7 +112,7 @@ def test_threads_wait_for_each_other_in_global_memory():
 
 @cuda.jit
 def hand_over(out, turn):
-    # Within one block: each thread waits in shared memory until it may run.
+    # Within one block: each thread polls shared memory until it may run.
     current = cuda.shared.array(1, np.int32)
     i = cuda.threadIdx.x
     if i == 0:
@@ -136,11 +136,11 @@ def sums_of_warps(x, sums, masked):
     i = cuda.grid(1)
     value = x[i]
     for offset in (16, 8, 4, 2, 1):
-        # The mask is a literal that no int32 holds.
+        # The mask is a literal outside the range of int32.
         value += cuda.shfl_down_sync(0xFFFFFFFF, value, offset)
     if i % 32 == 0:
         sums[i // 32] = value
-    # A mask of all lanes as a number that has a sign.
+    # A mask of all lanes as a signed number.
     masked[i] = cuda.shfl_sync(-1, x[i], 31)
 
 

@@ -1,4 +1,4 @@
-"""What programs written for numba.cuda rely on, about names: constants from anywhere, pruned branches, spellings."""
+"""Name features that programs for numba.cuda rely on: captured constants, pruned branches, alternative spellings."""
 
 import types as python_types
 
@@ -28,7 +28,7 @@ settings.LANES, settings.EXTENTS = lanes, extents
 
 
 class Limits:
-    """Constants stored in a class, of which a program makes one object."""
+    """Constants in a class with a single instance."""
 
     rows = 4
 

@@ -1,4 +1,4 @@
-"""What programs written for numba.cuda rely on, about numbers: variables of several types, casts, bits, functions."""
+"""Number features that programs for numba.cuda rely on: variables of several types, casts, bits, functions."""
 
 import cmath
 import math
@@ -224,6 +224,6 @@ def test_complex_numbers_escape():
                     break
                 k += 1
             expected[row, column] = k
-    # A fused multiply-add may move a point on the edge by an iteration.
+    # A fused multiply-add may change the escape iteration of a point near the boundary by one.
     assert (image != expected).mean() < 0.02
     assert len(np.unique(image)) > 8

@@ -1,4 +1,4 @@
-"""README.md of this folder is true: its tests exist, it names all tests of the folder, and no row is missing."""
+"""README.md of this folder is correct: its tests exist, it names all tests of the folder, and no row is missing."""
 
 import ast
 import re

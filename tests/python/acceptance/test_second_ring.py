@@ -1,4 +1,4 @@
-"""A tutorial that goes on from the course: complex numbers, generalized ufuncs, streams, registers, foreign memory."""
+"""An advanced tutorial after the course: complex numbers, generalized ufuncs, streams, registers, foreign memory."""
 
 import ctypes
 import math
@@ -47,7 +47,7 @@ def test_a_fractal_of_complex_numbers(device):
         z = np.where(expected == 20, z * z + c, z)
         gone = (expected == 20) & (z.real**2 + z.imag**2 >= 4)
         expected[gone] = step
-    # A fused product may put a point that is on the limit on the other side.
+    # A fused multiply-add may move a point on the limit to the other side.
     assert (image[rows] != expected).mean() < 1e-3
 
 
@@ -101,7 +101,7 @@ def test_copies_and_launches_in_a_stream_between_events():
 
 
 def test_a_declared_signature_converts_and_refuses():
-    # The only specialization there is: integers are converted, other arrays are not.
+    # The only specialization: integers are converted, arrays of other types are not.
     x = np.ones(10, np.float32)
     scale[1, 32](x, 3)
     assert (x == 3).all()
@@ -152,7 +152,7 @@ def test_branches_of_none_are_pruned():
 
 
 class Owned:
-    """Memory that CUDA's own functions gave: an address and how to read it."""
+    """Memory from a CUDA allocation function: an address and the layout."""
 
     def __init__(self, address, shape, typestr):
         self.__cuda_array_interface__ = {

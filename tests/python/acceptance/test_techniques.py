@@ -1,6 +1,6 @@
-"""A post's reductions, and the techniques that its readers name: a row for each, in programs of the smallest size.
+"""A post's reductions, and the techniques that its readers mention: a minimal program for each.
 
-`cuda.reduce`, primitives of a warp, fast math, PTX in a kernel, occupancy, and what a profiler finds.
+`cuda.reduce`, warp primitives, fast math, PTX in a kernel, occupancy, and profiler output.
 """
 
 import math
@@ -36,7 +36,7 @@ def test_a3_4_sums_by_reduce(count):
 
 @cuda.jit
 def sum_by_warps(x, out):
-    # A warp adds its lanes' numbers without shared memory; the first lane adds the warp's sum to the whole one.
+    # A warp sums its lanes' numbers without shared memory; the first lane adds the warp's sum to the total.
     i = cuda.grid(1)
     mine = float32(0.0)
     for k in range(i, x.size, cuda.gridsize(1)):

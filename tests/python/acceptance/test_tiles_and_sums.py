@@ -1,4 +1,4 @@
-"""A post's kernels: vectors added, matrices multiplied in shared tiles, and softmax by reductions in shared memory."""
+"""A post's kernels: vector addition, tiled matrix multiplication, and softmax by reductions in shared memory."""
 
 import math
 

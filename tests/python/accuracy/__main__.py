@@ -1,6 +1,6 @@
-"""python -m accuracy --device cpu|cuda [--functions …] [--write]: measures, and with --write keeps it for the page.
+"""python -m accuracy --device cpu|cuda [--functions …] [--write]: measures; --write saves the results for the page.
 
-WEFT_LIBDEVICE says which math library a GPU's kernels take: `--libdevice PATH` or `--libdevice none` sets it.
+WEFT_LIBDEVICE selects the math library for GPU kernels: `--libdevice PATH` or `--libdevice none` sets it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def cpu_name():
-    """What the machine's CPU is called."""
+    """The name of the machine's CPU."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -82,7 +82,7 @@ def main():
         references.close()
     wanted = not options.known and (not options.functions or "fastmath" in options.functions)
     if wanted and (not options.types or "float32" in options.types):
-        # A CPU has no approximations of its own, but libdevice's have their formulas there, too.
+        # The CPU has no hardware approximations, but it implements those of libdevice by formulas.
         fast = [each for each in APPROXIMATIONS if each.exact or options.device == "cuda"]
         found += measure.approximations(fast, options.device, every=options.every, pairs=options.pairs, show=show)
     if options.write:

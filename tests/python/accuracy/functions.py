@@ -1,8 +1,8 @@
-"""Every function that is measured: how a kernel calls it, its exact reference, where its arguments matter.
+"""The measured functions: the call in a kernel, the exact reference, and the ranges of arguments.
 
-Not measured are functions that are exact by definition, which the other tests compare bit by bit, and those that are
-other functions one after another: they are as exact as their formulas. `libdevice` says which of `cuda.libdevice`'s
-functions are measured here, and under which name.
+Functions that are exact by definition are not measured; other tests compare them bit by bit. Compositions of other
+functions are not measured either: their error is that of their formulas. `libdevice` lists the functions of
+`cuda.libdevice` that are measured here, and under which names.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ ALL = (*HALVES, *SINGLES)
 
 @dataclass(frozen=True)
 class Function:
-    """A function that a kernel calls as `call` with `x`, and `y` if it takes two numbers."""
+    """A function. A kernel calls it by `call`, an expression of `x`, and of `y` if it has two arguments."""
 
     name: str
     call: str
-    # From where numbers are drawn besides all bit patterns.
+    # The range of random numbers, in addition to random bit patterns.
     near: tuple[float, float] | None
     types: tuple[str, ...] = SINGLES
     reference: str = ""
     half_call: str = ""
-    # How it is called on float32, if not as on float64.
+    # The call for float32, if it differs from that for float64.
     single_call: str = ""
-    # On float32 it is the function of float64, rounded: that one cannot judge it, and only MPFR does.
+    # On float32 it is the rounded float64 function, which is then no reference: only MPFR is used.
     rounded: bool = False
-    # Of two: how pairs are drawn (`points.PAIRS`).
+    # For two arguments: the distribution of pairs (`points.PAIRS`).
     pairs: str = ""
-    # Only these arguments are measured, and the table has the function once for each part.
+    # Only these arguments are measured; the table has a row for each part of the range.
     above: float | None = None
     below: float | None = None
-    # Results that are smaller count in this one's ulps: near a zero that no argument meets there is no other measure.
+    # The error of smaller results is measured in ulps of this number: near an irrational zero of the function, the
+    # relative error is unbounded.
     least: float = 0.0
 
     @property
     def arity(self) -> int:
-        """How many numbers it takes."""
+        """The number of arguments."""
         return 2 if self.pairs else 1
 
     @property
@@ -48,42 +49,42 @@ class Function:
         return self.reference or self.name
 
     def points(self, count: int) -> int:
-        """How many points against MPFR: of libdevice's own fewer, whose exact results take up to 100 times as long."""
+        """The number of points compared with MPFR: fewer for libdevice, which takes up to 100 times as long."""
         return count // 10 if self.call.startswith("libdevice.") else count
 
     def least_for(self, dtype: str) -> float:
-        """In whose ulps smaller results count: what float64 has lost float32 never had."""
+        """The `least` of a dtype: none for float32 results that are rounded from float64."""
         return 0.0 if dtype == "float32" and self.rounded else self.least
 
     def call_for(self, dtype: str) -> str:
-        """How it is called on numbers of a type."""
+        """The call for a dtype."""
         if dtype == "float32" and self.single_call:
             return self.single_call
         return self.half_call if dtype in HALVES and self.half_call else self.call
 
 
 def of_one(name, low, high, *, numpy=None, **rest):
-    """A function of `math`; with NumPy's name where that one takes the halves, too."""
+    """A function of `math`; also with NumPy's name, if that function supports the 16-bit floats."""
     half_call = f"np.{numpy}(x)" if numpy else ""
     types = ALL if numpy else SINGLES
     return Function(name, f"math.{name}(x)", (low, high), types, half_call=half_call, **rest)
 
 
 def of_two(name, pairs, *, numpy=None, **rest):
-    """The same of two."""
+    """The same for two arguments."""
     half_call = f"np.{numpy}(x, y)" if numpy else ""
     types = ALL if numpy else SINGLES
     return Function(name, f"math.{name}(x, y)", None, types, half_call=half_call, pairs=pairs, **rest)
 
 
 def of_library(name, low, high, **rest):
-    """A function of `cuda.libdevice`: most are computed in float64 on float32, too."""
+    """A function of `cuda.libdevice`: most compute in float64 on float32, too."""
     rest = {"rounded": True, "single_call": f"libdevice.{name}f(x)", **rest}
     return Function(name, f"libdevice.{name}(x)", (low, high), SINGLES, **rest)
 
 
 def of_library_with_integer(name, pairs, arguments, **rest):
-    """The same of a number and an integer, which the arguments say."""
+    """The same for a number and an integer; `arguments` has their order."""
     return Function(
         name, f"libdevice.{name}({arguments})", None, SINGLES, single_call=f"libdevice.{name}f({arguments})",
         rounded=True, pairs=pairs, **rest,
@@ -154,23 +155,23 @@ FUNCTIONS = [
 class Approximation:
     """A function of float32 that approximates on a GPU, measured for some arguments.
 
-    It is a function with `fastmath=True`, which changes nothing on a CPU, or one of libdevice's that are called fast.
+    It is a function with `fastmath=True`, which has no effect on a CPU, or a `fast_` function of libdevice.
     """
 
     call: str
-    # Which arguments, as an expression of a kernel, and in words.
+    # The condition on arguments, as an expression of a kernel, and as text.
     condition: str
     where: str
-    # The error is the distance itself, and not in ulps.
+    # The error is absolute, not in ulps.
     absolute: bool = False
-    # The name of the function that it approximates, if different: it approximates without `fastmath`, and is measured
-    # everywhere.
+    # The name of the approximated function, if different: then it is an approximation without `fastmath`, and is
+    # measured for all arguments.
     exact: str = ""
     pairs: str = "near"
 
     @property
     def arity(self) -> int:
-        """How many numbers it takes."""
+        """The number of arguments."""
         return 2 if "y" in self.call else 1
 
 
@@ -178,7 +179,7 @@ NEAR_ONE, FAR_FROM_ONE = "0.5 <= x <= 2.0", "1.1754944e-38 <= x < 0.5 or 2.0 < x
 QUOTIENTS = "1.1754944e-38 <= abs(y) <= 8.5e37 and abs(x) >= 1.1754944e-38 and 1.1754944e-38 <= abs(x / y) <= 3.4e38"
 POWERS = "1.1754944e-38 <= x <= 3.4028235e38 and abs(y) <= 10.0 and 1.1754944e-38 <= math.pow(x, y) <= 3.4e38"
 
-# Calls, what they approximate, where. `math.NAME(x)` has it with `fastmath`, libdevice under a name of its own.
+# Calls, approximated functions, ranges. `math.NAME(x)` approximates with `fastmath`; libdevice has separate functions.
 _FAST = [
     *((name, f"fast_{name}f", "abs(x) <= 3.1415927", "from -pi to pi", True) for name in ("sin", "cos")),
     ("tan", "fast_tanf", "abs(x) <= 1.0", "from -1 to 1", True),
@@ -220,7 +221,7 @@ APPROXIMATIONS = [
 
 
 def title(function: Function, dtype: str) -> str:
-    """What a row of the table is called."""
+    """The label of a row of the table."""
     call = function.call_for(dtype).format(half="m")
     for range_, limit in ((">", function.above), ("<", function.below)):
         if limit is not None:

@@ -1,7 +1,7 @@
-"""weft's side: kernels that compute a function, and one that holds float32 results against float64's.
+"""weft's side: kernels that compute a function, and one that compares float32 results with float64 results.
 
-The float64 function is exact enough to judge the float32 one: what is measured of it says so. All arguments and results
-stay on the device, so that every float32 takes a second on a GPU.
+The measurements show that the float64 function is exact enough as a reference for the float32 one. All arguments and
+results stay on the device, so that a test of all float32 values takes a second on a GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def kernel(bits, first, every):
         bits[i] = np.uint32(first + i * every)
 """
 
-# `ulp.apart` for one number: -1 where it is wrong in kind.
+# `ulp.apart` for one number: -1 if it is wrong in kind.
 JUDGE = """
 @cuda.jit(device=True)
 def apart(got, exact):
@@ -90,12 +90,12 @@ def _kernel(text):
 
 
 def _grid(device):
-    """Blocks and threads of a block: all of a GPU, or enough for a CPU's cores."""
+    """The grid and block size: enough for a whole GPU, or for a CPU's cores."""
     return (2112, 256) if device == "cuda" else (64, 64)
 
 
 def compute(function, dtype, xs, ys, device):
-    """Results of a function on arrays; halves are given and come as float32."""
+    """Results of a function on arrays; 16-bit floats are passed and returned as float32."""
     call = function.call_for(dtype).format(half=SHORT.get(dtype))
     text = COMPUTE.format(kind=KINDS[dtype], call=call, fastmath=False)
     out = cuda.device_array(xs.size, xs.dtype)
@@ -105,7 +105,7 @@ def compute(function, dtype, xs, ys, device):
 
 
 def inside(function):
-    """Which arguments of a function are measured, as an expression."""
+    """The condition on a function's arguments, as an expression."""
     if function.above is not None:
         return f"not x < {function.above}"
     return "True" if function.below is None else f"not x > {function.below}"
@@ -115,7 +115,7 @@ ULPS, DISTANCE = "apart(np.float64(got), exact)", "abs(np.float64(got) - exact)"
 
 
 class Judge:
-    """Holds float32 results of a function against its float64 results, chunk by chunk."""
+    """Compares float32 results of a function with its float64 results, chunk by chunk."""
 
     def __init__(self, device, call, exact, condition="True", error=ULPS, *, fastmath=False):
         self.grid = _grid(device)
@@ -130,7 +130,7 @@ class Judge:
         self.judge[self.grid](xs, ys, out, *self.found, base)
 
     def verdict(self):
-        """The greatest error and its argument's number; how many are wrong in kind, and the number of one of them."""
+        """The largest error and its argument's index; the number of results wrong in kind, and the index of one."""
         errors, error_at, wrongs, wrong_at = (array.copy_to_host() for array in self.found)
         worst, bad = int(np.argmax(errors)), int(np.argmax(wrongs))
         return float(errors[worst]), int(error_at[worst]), int(wrongs.sum()), int(wrong_at[bad])
@@ -144,7 +144,7 @@ def judge_all(judge, every, chunk):
     fill = _kernel(FILL)
     xs = bits.view(np.float32)
     for first in range(0, count, chunk):
-        # The last chunk goes round: what it has more is judged twice.
+        # The last chunk wraps around: some numbers are compared twice.
         fill[judge.grid](bits, first * every, every)
         judge.take(xs, xs, out, first)
     error, error_at, wrong, wrong_at = judge.verdict()

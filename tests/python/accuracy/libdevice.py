@@ -1,15 +1,15 @@
-"""Which of `cuda.libdevice`'s functions are measured, and under which name, and which are exact; the page of them.
+"""Lists which functions of `cuda.libdevice` are measured, under which names, and which are exact; writes their page.
 
 Each name is listed once. tests/python/conformance/language/test_libdevice_exact.py compares this file with weft's list,
-aliases with the functions that they stand for (bit by bit), and exact functions with models of them. test_rounding.py
-compares the functions with an explicit rounding mode with exact rational numbers. Nothing here needs weft.
+aliases with their targets (bit by bit), and exact functions with models. test_rounding.py compares the functions that
+have an explicit rounding mode with exact rational numbers. This module does not need weft.
 """
 
 from __future__ import annotations
 
 from accuracy.functions import APPROXIMATIONS, FUNCTIONS, SINGLES
 
-# Both widths, the second with the suffix f: the functions of `math`, under the same names but for one.
+# Both widths, float32 with the suffix f: the functions of `math`, with the same names except for one.
 OF_MATH = {
     name: name
     for name in (
@@ -18,15 +18,15 @@ OF_MATH = {
     ).split()
 } | {"tgamma": "gamma"}
 
-# Measured under their own names.
+# Measured under the library's names.
 OWN = ("cospi erfcinv erfcx erfinv exp10 j0 j1 jn normcdf normcdfinv powi rcbrt rsqrt sinpi y0 y1 yn").split()
 
-# Two results, which are those of two others.
+# Two results, which are those of two other functions.
 PAIRS = {"sincos": ("sin", "cos"), "sincospi": ("sinpi", "cospi"), "fast_sincosf": ("fast_sinf", "fast_cosf")}
 
 MODES = ("rn", "rz", "rd", "ru")
 
-# Rounded once, as the name says, by the groups of the page.
+# Correctly rounded, with the rounding mode in the name, by groups of the page.
 ROUNDED = {
     "arithmetic": [
         *(f"{kind}{name}_{mode}" for name in ("add", "div", "mul", "rcp", "sqrt") for kind in "df" for mode in MODES),
@@ -69,12 +69,12 @@ FAST = sorted({fast.call.partition("(")[0].removeprefix("libdevice.") for fast i
 
 
 def wide_and_single(name):
-    """The names of a function for both widths."""
+    """The names of a function for float64 and float32."""
     return name, name + "f"
 
 
 def names():
-    """Every name, as often as it occurs here."""
+    """All names, with repetitions."""
     for name in (*OF_MATH, *OWN):
         yield from wide_and_single(name)
     for name in PAIRS:
@@ -86,13 +86,13 @@ def names():
 
 
 def measured():
-    """What the tables have: a name of the library, and the function that stands for it."""
+    """Names of the library, and the measured function for each."""
     of = {}
     for function in FUNCTIONS:
         of.setdefault(function.name, []).append(function)
     for name in sorted([*OF_MATH, *OWN]):
         for function in of[OF_MATH.get(name, name)]:
-            # The library has no logarithm to a base.
+            # The library has no logarithm with a base argument.
             if function.exact != "log of a base":
                 yield name, function
 
@@ -150,12 +150,12 @@ and so does `fdim` its difference. Every device returns the same bits;
 
 
 def argument_names(function):
-    """The arguments of a function as the page names them."""
+    """The arguments of a function as the page shows them."""
     return {"jn": "n, x", "yn": "n, x", "powi": "x, n"}.get(function.name, "x, y" if function.arity == 2 else "x")
 
 
 def title(name, function, dtype):
-    """What a row of the table is called."""
+    """The label of a row of the table."""
     text = f"`{name}{'f' if dtype == 'float32' else ''}({argument_names(function)})"
     for range_, limit in ((">", function.above), ("<", function.below)):
         if limit is not None:
@@ -164,7 +164,7 @@ def title(name, function, dtype):
 
 
 def listed(groups):
-    """A line a group, wrapped."""
+    """One line per group, wrapped."""
     for group, of in groups.items():
         line = f"- {group}:"
         for name in of:

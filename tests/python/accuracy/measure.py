@@ -1,4 +1,4 @@
-"""Measures functions on one device: every half and every float32, random and edge points in float64 and of pairs."""
+"""Measures functions on one device: all 16-bit floats and float32, and random and edge points for float64 and pairs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from accuracy import kernels, page, points
 from accuracy.functions import HALVES
 from accuracy.ulp import apart
 
-# The defaults of a measurement: the number of points, and the distance between float32 values.
+# The defaults of a measurement: the number of points, and the stride between float32 values.
 POINTS = 1_000_000
 PAIRS = {"cpu": 1 << 24, "cuda": 1 << 26}
 EVERY = {"cpu": 64, "cuda": 1}
-# Of approximations, whose errors depend on the last bits of the argument: no even number.
+# The stride for approximations: odd, because their errors depend on the last bits of the argument.
 EVERY_FAST = {"cpu": 17, "cuda": 1}
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
 KINDS = {"float32": np.float32, "float64": np.float64}
 
 
 def entry(function, dtype, error, at, count, wrong=0, wrong_at=(), how=""):
-    """What is written of a function and a type; numbers as float.hex, which is exact."""
+    """The saved entry of a function and a type; numbers are written by float.hex, which is exact."""
     found = {
         "call": function.call_for(dtype),
         "type": dtype,
@@ -43,7 +43,7 @@ def entry(function, dtype, error, at, count, wrong=0, wrong_at=(), how=""):
 
 
 def worst(function, dtype, got, exact, columns, how):
-    """The entry of results that lie beside exact ones."""
+    """The entry for results that are compared with exact ones."""
     errors, wrong = apart(got, exact, dtype, function.least_for(dtype))
     place, bad = int(np.argmax(errors)), int(np.argmax(wrong))
     at = [column[place] for column in columns]
@@ -52,7 +52,7 @@ def worst(function, dtype, got, exact, columns, how):
 
 
 def merged(first, second):
-    """One entry of two: the greater error, and what is wrong in either."""
+    """Merges two entries: the larger error, and the results that are wrong in either."""
     found = dict(first if first["ulp"] >= second["ulp"] else second)
     found["points"], found["how"] = max((first["points"], first["how"]), (second["points"], second["how"]))
     bad = first if first["wrong"] >= second["wrong"] else second
@@ -71,7 +71,7 @@ def arguments(function, dtype, count, seed=1):
             return (x,)
         random = np.random.default_rng(seed)
         x, y = x[random.integers(0, x.size, count // 4)], x[random.integers(0, x.size, count // 4)]
-        # Of two halves drawn from all, most are too far apart: beside them those near 1.
+        # Most pairs of random 16-bit floats differ too much in magnitude: add pairs near 1.
         near = np.float32(0.001), np.float32(1000)
         usual = all_values(dtype)
         usual = usual[(np.abs(usual) > near[0]) & (np.abs(usual) < near[1])]
@@ -83,7 +83,7 @@ def arguments(function, dtype, count, seed=1):
 
 
 def with_known(function, dtype, columns):
-    """Arguments, followed by those of the greatest errors that were found before."""
+    """Arguments, followed by those of the largest errors in saved measurements."""
     known = page.known_arguments(function, dtype)
     if not known:
         return columns
@@ -93,7 +93,7 @@ def with_known(function, dtype, columns):
 
 
 def against_reference(function, dtype, references, device, count, seed=1):
-    """Starts the exact results; what is given measures, when it is called."""
+    """Starts the computation of exact results; returns a function that measures."""
     columns = with_known(function, dtype, arguments(function, dtype, count, seed))
     exact = references.submit(function.exact, *columns)
 
@@ -127,7 +127,7 @@ def pairs_against_float64(function, device, count, chunk=1 << 22):
 
 
 def approximation(fast, device, every, pairs):
-    """The entry of an approximation; what is wrong in kind is not counted."""
+    """The entry of an approximation; results that are wrong in kind are not counted."""
     error = kernels.DISTANCE if fast.absolute else kernels.ULPS
     judge = kernels.Judge(device, fast.call, fast.exact or fast.call, fast.condition, error, fastmath=not fast.exact)
     if fast.arity == 1:
@@ -149,14 +149,14 @@ def approximation(fast, device, every, pairs):
 
 
 def against_all(function, dtype):
-    """Whether the float64 function judges far more arguments than MPFR does."""
+    """Whether the float64 function is the reference for far more arguments than MPFR."""
     return dtype == "float32" and function.below is None and not function.rounded
 
 
 def measure(functions, references, device, *, count=POINTS, every=None, pairs=None, types=None, show=print):
     """All entries of some functions."""
     every, pairs = every or EVERY[device], pairs or PAIRS[device]
-    # All exact results are computed while the device works; but not too many at once.
+    # Exact results are computed while the device runs, but not too many at the same time.
     waiting = []
     found = []
     jobs = [(function, dtype) for function in functions for dtype in function.types if not types or dtype in types]
@@ -193,7 +193,7 @@ def measure(functions, references, device, *, count=POINTS, every=None, pairs=No
 
 
 def at_known(functions, references, device, library, *, types=None, show=print):
-    """The saved measurements of a device, with the errors at the points where any device has its greatest ones."""
+    """The saved measurements of a device, with the errors at the points where any device has its largest ones."""
     kept = {page.key(entry): entry for entry in page.load(f"{device}-{library}")["results"]}
     found = []
     for function in functions:

@@ -22,7 +22,7 @@ LIBDEVICE_PAGE = ROOT / "docs" / "reference" / "accuracy-libdevice.md"
 # File, column.
 DEVICES = {"cuda-libdevice": "GPU, libdevice", "cuda-libclc": "GPU, libclc", "cpu-libclc": "CPU"}
 
-# Errors in the measurement itself are smaller: a float64 function judges a float32 one.
+# Errors of the measurement itself are smaller: a float64 function is the reference for a float32 one.
 NOISE = 1e-5
 
 HEAD = """\
@@ -92,7 +92,7 @@ uses the same embedded part of libclc as the CPU.
 
 
 def key(entry):
-    """What an entry is of."""
+    """The key of an entry."""
     return entry["call"], entry["type"], entry.get("above"), entry.get("below"), entry.get("fastmath")
 
 
@@ -113,13 +113,13 @@ def places():
 
 
 def load(name):
-    """The saved measurements of a device; nothing if it was not measured."""
+    """The saved measurements of a device; empty if it was not measured."""
     path = FOLDER / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {"results": []}
 
 
 def known_arguments(function, dtype):
-    """The arguments at which the saved measurements of any device have a function's greatest errors: a list of
+    """The arguments at which the saved measurements of any device have a function's largest errors: a list of
     columns."""
     entries = [entry for name in DEVICES for entry in load(name)["results"] if key(entry) == place(function, dtype)]
     found = [list(map(float.fromhex, entry[at])) for entry in entries for at in ("at", "wrong_at") if at in entry]
@@ -134,21 +134,21 @@ def keep(device, library, machine, found, versions):
     lines = ",\n".join(f"    {json.dumps(entries[each])}" for each in places() if each in entries)
     text = json.dumps(head, indent=2).removesuffix("\n}") + f',\n  "results": [\n{lines}\n  ]\n}}\n'
     FOLDER.mkdir(parents=True, exist_ok=True)
-    # At once: another process may read it.
+    # Write atomically: another process may read it.
     unfinished = FOLDER / f"{name}.json.new"
     unfinished.write_text(text)
     unfinished.replace(FOLDER / f"{name}.json")
 
 
 def bound(entry):
-    """The figure of the page: the error rounded up; of a distance its logarithm."""
+    """The figure of the page: the error, rounded up; for an absolute error, its logarithm."""
     if "distance" in entry:
         return 2 ** (math.ceil(math.log2(entry["distance"]) * 100) / 100)
     return math.ceil((entry["ulp"] - NOISE) * 100) / 100
 
 
 def shown(entry):
-    """A cell of the table; a distance as a power of 2."""
+    """A cell of the table; an absolute error as a power of 2."""
     if entry is None:
         return ""
     if "distance" in entry:
@@ -187,7 +187,7 @@ def fast_table(kept):
 
 
 def wrongs(kept):
-    """What is wrong in kind, with an example each."""
+    """The results that are wrong in kind, with an example each."""
     for name, entries in kept.items():
         for entry in entries.values():
             if entry.get("wrong"):
@@ -197,7 +197,7 @@ def wrongs(kept):
 
 
 def machines(loaded):
-    """Where and with what it was measured."""
+    """The machine and the versions of a measurement."""
     for name, found in loaded.items():
         if found["results"]:
             tools = f"weft {found['weft']}, MPFR {found['mpfr']}, Python {found['python']}"

@@ -1,4 +1,4 @@
-"""Arguments at which functions are measured: edges, random numbers where the function matters, random bit patterns."""
+"""Arguments at which functions are measured: edge cases, random numbers in relevant ranges, random bit patterns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 INTEGER = {"float16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 
 
-# Near these functions overflow, underflow, reach their limit or their least value.
+# Near these numbers, functions overflow, underflow, or reach their limit or minimum.
 ENDS = [103.97, 149, 745.13, 1074, 88.72, 709.78, 710.47, 89.41, 171.62, 35.04, 184, 42, 9.19, 10.05, 26.54, 27.22,
         1.4616321449683622]  # fmt: skip
 
 
 def _neighbors(values, dtype, steps):
-    """Numbers and their neighbors, by a number of steps to both sides."""
+    """Numbers and the next representable ones, up to a number of steps on both sides."""
     with np.errstate(all="ignore"):
         found = [np.asarray(values, np.float64).astype(dtype)]
         up = down = found[0]
@@ -30,13 +30,13 @@ def _signed(values):
 
 
 def edges(dtype):
-    """Where formulas change: powers of 2 and 10, integers and halves, multiples of pi / 2, ends of ranges."""
+    """Edge cases of formulas: powers of 2 and 10, integers and half-integers, multiples of pi / 2, limits of ranges."""
     limits = np.finfo(dtype)
     least, most = limits.minexp - limits.nmant, limits.maxexp
     powers = np.ldexp(1.0, np.arange(max(least, -1074), min(most, 1024)))
     with np.errstate(all="ignore"):
         tens = 10.0 ** np.arange(-320, 309)
-        # Every multiple up to 2000, and then ever fewer.
+        # All multiples up to 2000, and then fewer and fewer.
         multiples = np.concatenate([np.arange(1, 2001), np.unique(np.geomspace(2001, 1e15, 3000).round())])
         quarters = np.concatenate([multiples * (np.pi / 2), multiples * (np.pi / 4)])
         halves = np.arange(0, 400) / 2
@@ -58,7 +58,7 @@ def bits(random, count, dtype):
 
 
 def _between(random, count, low, high):
-    """Evenly between two numbers, and as many of them with an even logarithm of their size."""
+    """Numbers between two bounds: two thirds uniform, and one third with a uniform logarithm of the absolute value."""
     even = random.uniform(low, high, count - count // 3)
     size = max(abs(low), abs(high))
     sizes = size * np.exp2(-random.uniform(0, 60, count // 3))
@@ -69,7 +69,7 @@ def _between(random, count, low, high):
 
 
 def of_one(function, count, dtype, seed=1):
-    """About `count` arguments of a function of one."""
+    """About `count` arguments for a function with one argument."""
     random = np.random.default_rng(seed)
     low, high = function.near
     first = edges(dtype)
@@ -82,7 +82,7 @@ def of_one(function, count, dtype, seed=1):
 
 
 def within(function, x):
-    """The arguments that are measured; an exact 0 stands for the others."""
+    """The measured arguments; all others are replaced by 0."""
     if function.above is not None:
         return np.where(x < x.dtype.type(function.above), x.dtype.type(0), x)
     if function.below is not None:
@@ -90,7 +90,7 @@ def within(function, x):
     return x
 
 
-# Pairs of all of these come first.
+# All pairs of these numbers come first.
 SPECIAL = [
     0.0, 1e-320, 1e-45, 1e-40, 2.0**-1022, 2.0**-126, 1e-30, 0.1, 1 - 2.0**-53, 1 - 2.0**-24, 0.5, 1.0, 1 + 2.0**-52,
     1 + 2.0**-23, 1.5, 2.0, 2.5, 3.0, 10.0, 88.5, 127.0, 128.0, 149.0, 150.0, 709.5, 1023.0, 1024.0, 1074.0, 1075.0,
@@ -109,7 +109,7 @@ def special_pairs(dtype):
 
 @functools.lru_cache(maxsize=12)
 def of_two(kind, count, dtype, seed=1):
-    """`count` pairs of arguments of a function of two: of a kind of `PAIRS`, besides edges and random ones."""
+    """`count` pairs of arguments: of a kind of `PAIRS`, edge cases and random ones."""
     random = np.random.default_rng(seed)
     if kind in WITH_INTEGER:
         with np.errstate(all="ignore"):
@@ -133,13 +133,13 @@ def _sizes(random, count, bits_):
 
 
 def _near(random, count, dtype):
-    """Of sizes that are not far apart."""
+    """Pairs with similar magnitudes."""
     first = _sizes(random, count, 60)
     return first, first * _sizes(random, count, 12)
 
 
 def _pow(random, count, dtype):
-    """Bases of all sizes and near 1, with exponents that keep the result within the range or a little beyond."""
+    """Bases of all magnitudes and near 1, with exponents for results within the range or slightly beyond."""
     most = np.finfo(dtype).maxexp * 1.02
     with np.errstate(all="ignore"):
         base = np.exp2(random.uniform(-most, most, count) * random.choice([1.0, 0.1, 1e-3, 1e-5], count))
@@ -151,14 +151,14 @@ def _pow(random, count, dtype):
 
 
 def _log(random, count, dtype):
-    """Positive numbers, with usual bases."""
+    """Positive numbers, with common bases."""
     base = np.where(random.uniform(size=count) < 0.5, random.choice([2.0, 3.0, 10.0, 0.5, 7.0], count), 0.0)
     other = np.exp2(random.uniform(-20, 20, count))
     return np.exp2(random.uniform(-100, 100, count)), np.where(base > 0, base, other)
 
 
 def _powi(random, count, dtype):
-    """Bases of all sizes with integers as exponents."""
+    """Bases of all magnitudes with integer exponents."""
     base, exponent = _pow(random, count, dtype)
     small = random.integers(-40, 41, count)
     exponent = np.where(random.uniform(size=count) < 0.5, small, np.clip(np.rint(exponent), -(2.0**31), 2.0**31 - 1))
@@ -166,17 +166,17 @@ def _powi(random, count, dtype):
 
 
 def _bessel(random, count, dtype):
-    """Orders, and arguments about as large."""
+    """Orders, and arguments of similar magnitude."""
     return np.rint(random.uniform(-60, 60, count)), random.uniform(-120, 120, count)
 
 
 def _bessel_second(random, count, dtype):
-    """The same without the arguments that the second kind does not have."""
+    """The same for Bessel functions of the second kind, which are undefined for negative arguments."""
     order, x = _bessel(random, count, dtype)
     return order, np.abs(x)
 
 
-# Where one of two is an integer: edges and random bits would be none.
+# Pairs with an integer: edge cases and random bit patterns would not be integers.
 WITH_INTEGER = {"powi": _powi, "bessel": _bessel, "bessel of the second kind": _bessel_second}
 
 PAIRS = {"near": _near, "pow": _pow, "log": _log}

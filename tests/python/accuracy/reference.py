@@ -1,6 +1,6 @@
-"""Exact results, from MPFR with far more bits than a float64 has, in several processes.
+"""Exact results from MPFR, with far more bits than float64, in several processes.
 
-This module does not import weft: its processes need none.
+This module does not import weft, since its processes do not need it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import gmpy2
 import numpy as np
 
 BITS = 100
-# A long double's exponent; what is beyond overflows or underflows in every type.
+# The exponent range of a long double; results outside overflow or underflow in every type.
 LIMIT = 16000
 
 
@@ -41,7 +41,7 @@ def _cospi(x):
 
 
 def _erfcx(x):
-    # Beyond this four terms are exact enough, and below it has an exponent that no type has.
+    # Above 1e4, four terms are exact enough. Below -200, the result overflows in every type.
     if x > 1e4:
         inverse = 1 / (2 * x * x)
         return (1 - inverse * (1 - 3 * inverse * (1 - 5 * inverse))) / (x * gmpy2.sqrt(gmpy2.const_pi()))
@@ -57,7 +57,7 @@ def _normcdf(x):
 
 
 def _erfcinv(y):
-    """By Newton's method for the logarithm, in digits enough that one is doubled to lose none."""
+    """By Newton's method for the logarithm, with twice the digits because of cancellation."""
     if not 0 < y < 2:
         return gmpy2.inf() if y == 0 else -gmpy2.inf() if y == 2 else gmpy2.nan()
     if y > 1:
@@ -126,7 +126,7 @@ REFERENCES = {
 
 
 def parts(name, *arguments):
-    """Exact results as the sum of two float64s and a power of 2 that it is multiplied by."""
+    """Exact results as the sum of two float64s, times a power of 2."""
     function = REFERENCES[name]
     gmpy2.get_context().precision = BITS
     with np.errstate(all="ignore"):
@@ -154,15 +154,15 @@ def _long(found):
 
 
 class References:
-    """Computes exact results in as many processes as there are cores; with one, in this one."""
+    """Computes exact results in one process per core; with one core, in this process."""
 
     def __init__(self, processes=None):
         count = processes or len(os.sched_getaffinity(0))
-        # Not forked: a process that has a CUDA context must not be.
+        # Spawn: a process with a CUDA context must not fork.
         self.pool = multiprocessing.get_context("spawn").Pool(count) if count > 1 else None
 
     def submit(self, name, *arguments):
-        """Starts computing; what is given gives the long doubles when it is called."""
+        """Starts the computation; returns a function that returns the long doubles."""
         if self.pool is None:
             return lambda: _long(parts(name, *arguments))
         pieces = math.ceil(arguments[0].size / 4000)

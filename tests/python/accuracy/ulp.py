@@ -1,6 +1,6 @@
-"""Errors in units in the last place, of results in any of the four float types, against exact ones.
+"""Errors in units in the last place of results in any of the four float types, compared with exact ones.
 
-Exact results are long doubles, which x86 has with 64 bits and a wide exponent: an error in float64 is right to 1/2000.
+Exact results are long doubles, which have 64 bits and a wide exponent on x86: a float64 error is accurate to 1/2000.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LONG = np.longdouble
 
 
 def apart(got, exact, dtype, smallest=0.0):
-    """The error of each result, and which of them are wrong in kind: NaN, an infinity, a zero or its sign.
+    """The error of each result, and whether it is wrong in kind: NaN, an infinity, a zero or its sign.
 
-    Where the exact result is beyond the largest number by half an ulp, infinity is right; an infinity where it is not
-    counts as the power of 2 that follows the largest number. Results below `smallest` in size count in its ulps.
+    If the exact result exceeds the largest number by at least half an ulp, infinity is right. Any other infinity counts
+    as the power of 2 above the largest number. Errors of results below `smallest` are in ulps of `smallest`.
     """
     bits, least, most = FORMATS[dtype]
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""A GPU for the package where there is none: programs run over the runtime tests' driver made of C."""
+"""A fake GPU for the package: programs run over the fake driver of the runtime tests, which is written in C."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Client:
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
     def hover(self, uri: str, text: str, at: str, nth: int = 0) -> str | None:
-        """Return the hover text of the server at the nth occurrence of some letters; None if there is none."""
+        """Return the server's hover text at the nth occurrence of a string; None if there is none."""
         start = -1
         for _ in range(nth + 1):
             start = text.index(at, start + 1)

@@ -1,4 +1,4 @@
-"""Warnings of what works: which filters make errors of them, and which process says them. See `weft._advice`."""
+"""Performance warnings: which filters turn them into errors, and which process emits them. See `weft._advice`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_filters_decide() -> None:
 
 def test_a_filter_of_all_warnings_makes_no_error() -> None:
     assert shown("no error", ("error", Warning)) == ["no error"]
-    # Once per source line, as Python's own filters would.
+    # Once per source line, as by Python's default filters.
     assert shown("no error", ("error", Warning)) == []
 
 
@@ -52,7 +52,7 @@ def program(tmp_path, code: str, *options: str) -> subprocess.CompletedProcess[s
     script = tmp_path / "program.py"
     script.write_text(textwrap.dedent(code))
     command = [sys.executable, *options, str(script)]
-    # A group of its own, as a shell gives each command.
+    # A separate process group, as a shell creates for each command.
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120, process_group=0, env={**os.environ}
     )
@@ -105,7 +105,7 @@ def test_a_child_says_nothing_again(tmp_path) -> None:
     done = program(tmp_path, code, "-W", "always")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("PerformanceWarning: said by the parent") == 1, done.stderr
-    # Another program says it for itself.
+    # Another program emits its own warning.
     assert program(tmp_path, code, "-W", "always").stderr.count("said by the parent") >= 1
 
 

@@ -1,4 +1,4 @@
-"""What a launch takes: the types of arguments of every kind, defaults, names, and what is refused in which words."""
+"""The arguments of a launch: types of all kinds of arguments, defaults, names, and messages about rejected ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_dtype_is_read_for_what_it_is() -> None:
         back = weft.as_dtype(weft.from_dtype(dtype))
         assert back == dtype
         assert back.isalignedstruct == dtype.isalignedstruct
-    # More dtype objects than the cache holds.
+    # More dtype objects than the cache can hold.
     for number in range(600):
         dtype = np.dtype([("a", "i4"), (f"n{number}", "f4")])
         assert weft.from_dtype(dtype).fields == ("a", f"n{number}")
@@ -215,7 +215,7 @@ def test_parameters_have_defaults_and_names() -> None:
     weighted.forall(1)(r, 2, w=0.0)
     assert r[0] == 2
     assert weighted.kernel_for(r, 1) is not None
-    # The value counts, as of any argument, not the default at the decoration.
+    # The type is that of the passed value, not that of the default.
     assert len(weighted.overloads) == 1
     with pytest.raises(TypeError, match=r"takes 4 arguments \(r, x, n, w\) but 1 was given"):
         weighted[1, 1](r)

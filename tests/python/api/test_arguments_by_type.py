@@ -1,4 +1,4 @@
-"""The type of an argument decides how it is passed. Types are inspected once, however many there are."""
+"""The type of an argument determines how it is passed. Each type is inspected only once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def passed(kernel: Any, a: Any) -> complex:
 
 
 def made(number: int) -> tuple[Any, Any, complex]:
-    """Return a kernel, an object of a class of its own, and the values that the kernel stores."""
+    """Return a kernel, an object of a new class, and the values that the kernel stores."""
     kind = number % 5
     if kind == 0:
         return store, type("Whole", (int,), {})(number), number
@@ -43,7 +43,7 @@ def made(number: int) -> tuple[Any, Any, complex]:
 
 
 def test_classes_that_come_and_go() -> None:
-    """A class may lie where another one was."""
+    """A class may have the address of a deleted one."""
     for number in range(3000):
         kernel, value, expected = made(number)
         assert passed(kernel, value) == expected
@@ -77,7 +77,7 @@ def test_scalars_of_numpy_and_classes_of_them() -> None:
 
 
 def extremes(dtype: Any) -> list[Any]:
-    """Scalars of a dtype of NumPy's whose bits say much."""
+    """Scalars of a NumPy dtype, with characteristic bit patterns."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return [dtype.type(number) for number in (info.min, info.max, 0, 1, 85)]
@@ -149,7 +149,7 @@ def test_a_class_says_what_its_objects_are_and_an_object_what_it_holds() -> None
         out[0] = a.x
 
     assert passed(x_of, Point(1.5)) == 1.5
-    assert passed(x_of, Point(2)) == 2  # the same class with an int: another kernel
+    assert passed(x_of, Point(2)) == 2  # the same class with an int field: another kernel
 
     class Holder:
         def __init__(self, array: Any) -> None:

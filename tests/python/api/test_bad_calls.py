@@ -1,5 +1,5 @@
 """Wrong calls and kernels: none ends the interpreter or is silent, and each raises the class that Python's own
-functions would, with a text that names what is wrong and says what to do."""
+functions would, with a message that names the fault and suggests a fix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(module):
 
 
 def judged(module):
-    """The verdict and the text of each row of a module."""
+    """The verdict and the message of each row of a module."""
     count = len(rows(module))
     found = {}
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""`cuda.benchmark`: what it runs, what it gives, and what it does not take. How long anything takes is not tested."""
+"""`cuda.benchmark`: the launches that it runs, its results, and its errors. Times are not tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that go deeper than a stack end the launch with an error, and the process goes on."""
+"""A stack overflow ends the launch with an error, and the process continues."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def deep_at_barriers(n, out):
 
 
 def launches() -> None:
-    """Launches that go too deep, and then one that does not, on this thread."""
+    """Launches that overflow the stack, and then one that does not, on this thread."""
     x = np.arange(1, 8)
     for blocks in (1, 300):
         out = np.zeros(blocks * 8, np.int64)

@@ -1,4 +1,4 @@
-"""Captured values that are too many or too deep are errors, not crashes."""
+"""Too many or too deeply nested captured values are errors, not crashes."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What a kernel captures: globals, closures, attributes, device functions; when they are read."""
+"""Captured values of a kernel: globals, closures, attributes, device functions; when they are read."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_closure_may_hold_the_function_itself() -> None:
 
 
 class Foreign:
-    """Like what Numba's `njit` makes."""
+    """Similar to the result of Numba's `njit`."""
 
     def __init__(self, py_func):
         self.py_func = py_func

@@ -1,4 +1,4 @@
-"""`weft check FOLDER` leaves out what git ignores: random rules, held against git itself."""
+"""`weft check FOLDER` omits files that git ignores: random rules, compared with git itself."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_clusters_that_there_is_no_room_for() -> None:
     most = cuda.get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     x = cuda.to_device(np.zeros((16, 2), np.uint32))
     ranks[16, 32, 0, most](x)
-    # Each block takes a multiprocessor; a launch that fits runs, one that does not says what to do.
+    # Each block occupies a multiprocessor. A launch that fits runs; another one raises an error with a suggestion.
     try:
         ranks[16, 32, 0, most, 16](x)
         cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Threads that do the work of several (`cuda.jit(coarsen=...)`): the same bits as without, or a reason why not."""
+"""Thread coarsening (`cuda.jit(coarsen=...)`): the same bits as without, or a reason why not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note(kernel: Any) -> str:
 
 
 def check(function: Any, coarsen: Any, grid: Any, block: Any, *args: Any, refused: str | None = None) -> None:
-    """Hold a kernel's arrays to those of the same kernel as it is written; `refused` is the expected reason."""
+    """Compare a kernel's arrays with those of the uncoarsened kernel; `refused` is the expected reason."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=(1,))[grid, block](*plain)
     coarsen = coarsen if isinstance(coarsen, dict) else {"coarsen": coarsen}
@@ -38,7 +38,7 @@ def check(function: Any, coarsen: Any, grid: Any, block: Any, *args: Any, refuse
         if isinstance(expected, np.ndarray):
             assert expected.tobytes() == found.tobytes(), f"argument {number} with {coarsen}"
     if os.environ.get("WEFT_COARSEN"):
-        return  # another one than this test requires
+        return  # the setting overrides the factor, so the reason may differ
     if refused is not None:
         assert refused in note(kernel)
     elif "blocks" in str(coarsen):
@@ -438,7 +438,7 @@ def complex_elements(x: Any, y: Any) -> None:
 
 @pytest.mark.parametrize("coarsen", FACTORS)
 def test_complex_numbers(coarsen: Any) -> None:
-    # Products that are not rounded: LLVM chooses which of two it fuses with the sum.
+    # Exact products: LLVM chooses which of two it fuses with the sum.
     real, imag = np.random.default_rng(9).integers(-3, 4, (2, 20, 30))
     x = (real + 1j * imag).astype(np.complex128)
     check(complex_elements, coarsen, (4, 4, 2), (8, 8, 2), x, np.zeros_like(x))

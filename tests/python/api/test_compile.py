@@ -82,7 +82,7 @@ def test_what_may_be_none() -> None:
     code, returns = cuda.compile(first, float32(float32, types.Optional(int8)), abi="c")
     assert prototype(code) == ".func (.param .b32 ) first( .param .b32 , .param .b32 , .param .b32 )"
     assert returns == float32
-    # A thread in which it is None ends; C gets no error.
+    # A thread with None ends; C code gets no error.
     assert "exit;" in code
 
     def tuples(x):
@@ -112,7 +112,7 @@ def test_arrays_are_descriptors() -> None:
             "b64,", "b64 ,"
         )
         assert returns == float32
-        # Other code may have the array in any memory.
+        # Other code may pass an array in any address space.
         assert "ld.global" not in code
         assert "ld.b32" in code
 
@@ -185,7 +185,7 @@ def test_exceptions() -> None:
     assert "exit;" in cuda.compile(positive, (int32,))[0]
     code, _ = cuda.compile(positive, (int32,), abi="numba", debug=True, opt=False)
     assert "exit;" not in code
-    # The record of exceptions would not be read.
+    # Nothing would read the exception record.
     assert ".global" not in code
 
 
@@ -330,7 +330,7 @@ def test_records_strings_and_arrays_in_tuples_are_parameters(function, argument,
     code, _ = cuda.compile(function, (argument,), abi=abi, cc=(9, 0))
     assert prototype(code).replace(" ,", ",") == expected.replace(" ,", ",")
     if function is of_record:
-        # By the pointer, in any memory: the field is read where it is.
+        # Through the pointer, in any address space: the field is read in place.
         assert re.search(r"\bld\.(b|f)64", code)
 
 

@@ -1,4 +1,4 @@
-"""What `CompileError` says: file, line, caret and code; all faults at once; and no trace of the compiler."""
+"""The content of `CompileError`: file, line, caret and code; all errors at once; and no traceback of the compiler."""
 
 import re
 
@@ -10,7 +10,7 @@ from weft import CompileError
 
 HEAD = "import math\nimport numpy as np\nfrom weft import cuda\n\n@cuda.jit\n"
 
-# name: (body of `def kernel(x, out)`, line within the file, text that is marked, code, words of the message)
+# name: (body of `def kernel(x, out)`, line within the file, marked text, code, part of the message)
 FAULTS = {
     "unknown name": ("    out[0] = sizze\n", 7, "sizze", "E0201", ["sizze"]),
     "did you mean": ("    lenght = 1\n    out[0] = length\n", 8, "length", "E0201", ["length", "lenght"]),
@@ -154,7 +154,7 @@ def test_a_signature_that_cannot_be_read():
 
 
 def executed(*lines):
-    """Names that lines define whose text is gone when this returns."""
+    """The names that lines define. Their source text no longer exists when this returns."""
     space = {}
     exec("\n".join(lines), space)
     return space

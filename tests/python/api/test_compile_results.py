@@ -1,4 +1,4 @@
-"""What a dispatcher gives of its compilations: kernels, device functions, signatures, metadata, and errors."""
+"""A dispatcher's compilation results: kernels, device functions, signatures, metadata, and errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_compile_device_gives_a_result_once_for_each_types() -> None:
     declared = function.compile_device((float64, float64), return_type=float32)
     assert declared.signature.return_type == float32
     assert "b32 func_retval0" in declared.library.get_asm_str()
-    # A kernel's function is one that kernels can call, too.
+    # Kernels can also call a kernel's function.
     assert cuda.jit(sum_function).compile_device("(int64, int64)").signature.return_type == int64
     with pytest.raises(errors.CompileError):
         function.compile_device((float32[:], void))
@@ -180,7 +180,7 @@ def test_what_code_for_other_programs_is_compiled_for(monkeypatch) -> None:
     monkeypatch.setattr(config, "CUDA_DEFAULT_PTX_CC", (9, 0))
     assert ".target sm_90" in cuda.compile_ptx(scale_function, (float32[:], int32))[0]
     assert ".target sm_80" in cuda.compile(sum_function, (int32, int32), cc=(8, 0))[0]
-    # As numba: not less than what there is.
+    # As in numba: at least the existing overloads.
     monkeypatch.setattr(config, "CUDA_DEFAULT_PTX_CC", (5, 0))
     assert ".target sm_75" in cuda.compile(sum_function, (int32, int32))[0]
 
@@ -207,7 +207,7 @@ def annotated_sum(a: float32, b: weft.float32) -> float64:
 
 
 def test_launches_do_not_look_at_annotations() -> None:
-    """As numba's do not: a kernel is compiled for what it is launched with."""
+    """As in numba, annotations have no effect: a kernel is compiled for its arguments."""
     for function in (annotated, half_annotated, annotated_otherwise):
         kernel = cuda.jit(function)
         kernel[1, 4](np.ones(4), 3)

@@ -1,4 +1,4 @@
-"""`weft completions`: a real bash completes the command's words by the script; the other shells' scripts name them."""
+"""`weft completions`: a real bash completes arguments with the script; the scripts for other shells list them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_unknown_shell_is_refused():
 
 
 class Bash:
-    """A bash on a terminal of its own, without anybody's settings."""
+    """A bash on its own terminal, without user settings."""
 
     def __init__(self, folder):
         pid, self.terminal = pty.fork()
@@ -83,6 +83,6 @@ def test_bash_completes(tmp_path):
         ]:
             bash.type(typed + "\t")
             bash.until(completed)
-            bash.type("\x15")  # forget the line
+            bash.type("\x15")  # clear the line
     finally:
         bash.close()

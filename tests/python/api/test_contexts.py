@@ -22,7 +22,7 @@ def add_one(x):
 
 
 def array_in(pointer, dtype, owner):
-    """An array in the memory of a pointer, as other libraries make one."""
+    """An array in the memory of a pointer, as other libraries create one."""
     count = pointer.size // np.dtype(dtype).itemsize
     address = int(pointer.device_pointer)
     device = cuda.get_current_device().id
@@ -65,7 +65,7 @@ def test_memory_of_a_context() -> None:
     with pytest.raises(MemoryError) as raised:
         context.memalloc(1 << 60)
     assert isinstance(raised.value, cuda.CudaAPIError)
-    # The only pointer lives as long as the call of its method.
+    # The only reference to the pointer lives as long as the call of its method.
     context.memalloc(8).memset(0)
     assert context.memalloc(8).view(2).view(1).size == 5
     assert context.memalloc(8).size == 8
@@ -76,7 +76,7 @@ def test_views_of_memory() -> None:
     view = memory.view(10, 60)
     assert (int(view) - int(memory), view.size) == (10, 50)
     inner = view.view(5)
-    # The memory is counted.
+    # The memory is reference-counted.
     assert inner.owner is view.owner is memory.owner
     assert memory.refct == 3
     assert (int(inner) - int(memory), inner.size) == (15, 45)
@@ -103,7 +103,7 @@ def test_memory_that_is_freed() -> None:
     for use in (lambda: memory.memset(0), lambda: view.memset(0), lambda: memory.view(0), memory.free):
         with pytest.raises(RuntimeError, match=r"freed|Freeing dead pointer"):
             use()
-    # An array that has the memory itself keeps it.
+    # An array that owns the memory keeps it alive.
     assert (array.copy_to_host() == 7).all()
 
 
@@ -127,11 +127,11 @@ def test_finalizers() -> None:
         pointer.free()
     del pointer
     assert calls == ["free", "again"]
-    # An object without a finalizer has another owner.
+    # Without a finalizer, another object owns the memory: `free` only invalidates the pointer.
     cuda.MemoryPointer(context, 0x1000, 16).free()
 
     pointer = cuda.MemoryPointer(context, 0x1000, 16, finalizer=lambda: calls.append("owned"))
-    # Owned pointers do not free what has itself for an owner.
+    # A `MemoryPointer` holds its own reference: dropping owned pointers does not free the memory.
     first, second = pointer.own(), pointer.own()
     third = second.view(8)
     assert isinstance(third, driver.OwnedPointer)
@@ -144,7 +144,7 @@ def test_finalizers() -> None:
     gc.collect()
     assert calls[2:] == ["owned"]
 
-    # This one lives as long as they do,
+    # An `AutoFreePointer` holds none: the last owned pointer frees the memory,
     pointer = driver.AutoFreePointer(context, 0x1000, 16, finalizer=lambda: calls.append("auto"))
     first, second = pointer.own(), pointer.own()
     del first
@@ -154,7 +154,7 @@ def test_finalizers() -> None:
     gc.collect()
     assert calls[3:] == ["auto"]
     assert not pointer.is_alive
-    # or as long as itself.
+    # or, without owned pointers, the pointer itself.
     pointer = driver.AutoFreePointer(context, 0x1000, 16, finalizer=lambda: calls.append("alone"))
     del pointer
     gc.collect()

@@ -1,4 +1,4 @@
-"""Device arrays that are made by their class, as numba's are: of a layout, in new memory or in memory that there is."""
+"""Device arrays that are constructed by their class, as in numba: any layout, in new or existing memory."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_flags_are_numpys(shape, order) -> None:
             "FORC",
         ):
             assert ours[name] is theirs[name], (name, shape, order)
-        # numba's is a dictionary of two.
+        # numba has a dictionary with two items.
         assert ours == {"C_CONTIGUOUS": ours.c_contiguous, "F_CONTIGUOUS": ours.f_contiguous}
     with pytest.raises(KeyError, match="device arrays have no flag 'NOTHING'"):
         device.flags["NOTHING"]

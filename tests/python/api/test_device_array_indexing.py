@@ -1,4 +1,4 @@
-"""Device arrays: indices that are arrays, masks, None, and assignments to them, beside NumPy's."""
+"""Device arrays: index arrays, masks, None, and assignments with them, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def test_assignments_to_keys_with_arrays(key) -> None:
                     device[moved(key)] = cuda.to_device(value)
                 else:
                     device[place(key)] = value
-                # NumPy takes no values of more axes for a mask of all, though one element wide.
+                # With a full mask, NumPy rejects values with more axes, even if these have extent 1.
                 value = np.asarray(value)
                 value = value.reshape(value.shape[max(value.ndim - len(shape), 0) :])
                 expected[key] = value
                 flat = np.arange(BASE.size).reshape(BASE.shape)[key].ravel()
                 if len(set(flat.tolist())) < flat.size and np.ndim(value):
-                    # Several values for one element: one of them is there.
+                    # Several values for one element: it has one of them.
                     spread = np.broadcast_to(value, shape).ravel().astype(BASE.dtype)
                     after = device.copy_to_host().ravel()
                     for at in set(flat.tolist()):

@@ -1,4 +1,4 @@
-"""Device arrays: copies, conversions, other shapes, elements as Python's numbers, beside NumPy's."""
+"""Device arrays: copies, conversions, reshapes, elements as Python numbers, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = [
 
 
 def arrays(dtype="f8"):
-    """Device arrays and NumPy's, of the same elements and strides."""
+    """Device arrays and NumPy arrays with the same elements and strides."""
     for base in (
         np.arange(60).reshape(3, 4, 5).astype(dtype),
         np.asfortranarray(np.arange(60).reshape(3, 4, 5), dtype),

@@ -1,4 +1,4 @@
-"""Device arrays: operators, NumPy's ufuncs of them, products of matrices, beside NumPy's."""
+"""Device arrays: operators, NumPy ufuncs, matrix products, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def sample(dtype, shape=(3, 4), low=0):
-    """Small numbers, some of them negative and zero where the dtype has such."""
+    """Small numbers, including zero and, if the dtype has them, negative ones."""
     kind = np.dtype(dtype).kind
     values = np.arange(np.prod(shape, dtype=int)) % 11 + low
     if kind in "ifc":
@@ -37,7 +37,7 @@ def sample(dtype, shape=(3, 4), low=0):
 
 
 def outcome(function, *operands):
-    """What an operation gives, or the kind of its error."""
+    """The result of an operation, or the kind of its error."""
     try:
         return function(*operands)
     except (TypeError, ValueError, OverflowError) as error:
@@ -66,7 +66,7 @@ def test_operators_of_two_arrays(name, dtype) -> None:
     a, b = sample(dtype), sample(dtype)[::-1, ::-1].copy()
     if name in ("pow", "lshift", "rshift") and a.dtype.kind in "iu":
         b = np.abs(b) % 8
-    if name in ("pow", "truediv") and a.dtype.kind == "c":  # The quotient of 0 and 0 is what the language says it is.
+    if name in ("pow", "truediv") and a.dtype.kind == "c":  # 0 / 0 differs between languages.
         a, b = a + 3, b + 3
     x, y = cuda.to_device(a), cuda.to_device(b)
     exact = name in ("add", "sub") or a.dtype.kind in "biu"
@@ -248,10 +248,10 @@ def test_all_ufuncs_of_numpy(ufunc) -> None:
             for one, other in zip(found, expected, strict=True):
                 check(one, other, f"{ufunc} {dtype}")
             continue
-        if found is TypeError and ufunc is np.rint:  # Of complex numbers: kernels do not have it.
+        if found is TypeError and ufunc is np.rint:  # Not supported for complex numbers in kernels.
             continue
         if found is TypeError and ufunc in (np.spacing, np.nextafter) and dtype in ("bool", "uint8"):
-            continue  # Of float16, nor these.
+            continue  # Not supported for float16 either.
         check(found, expected, f"{ufunc} {dtype}")
 
 

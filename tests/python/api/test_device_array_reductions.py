@@ -1,4 +1,4 @@
-"""Device arrays: sums, extremes, means and the like along axes, beside NumPy's."""
+"""Device arrays: sums, extremes, means and other reductions along axes, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sample(dtype, shape, seed=0):
 
 
 def layouts(host):
-    """Device arrays and NumPy's of the same elements, in several layouts."""
+    """Device arrays and NumPy arrays with the same elements, in several layouts."""
     yield cuda.to_device(host), host
     yield cuda.to_device(np.asfortranarray(host)), host
     key = (*[slice(None)] * (host.ndim - 1), slice(None, None, -1))
@@ -76,7 +76,7 @@ def test_reductions(name, dtype) -> None:
                     expected = getattr(view, name)(axis=axis, keepdims=keepdims)
                     found = getattr(device, name)(axis=axis, keepdims=keepdims)
                     if dtype == "float16" and name in ("var", "std", "prod", "sum", "mean"):
-                        # NumPy rounds each step to float16 there.
+                        # NumPy rounds each partial sum to float16 here.
                         wide = getattr(view.astype("f4"), name)(axis=axis, keepdims=keepdims)
                         expected = np.asarray(wide).astype("f2")
                     check(found, expected, dtype, f"{name} {dtype} {shape} {axis}")

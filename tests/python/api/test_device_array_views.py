@@ -1,4 +1,4 @@
-"""Device arrays: indices, views, assignments, other shapes of the same memory."""
+"""Device arrays: indices, views, assignments, reshapes without a copy."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_writing_into_gaps() -> None:
 
 
 def assign(array, key, value):
-    """What an assignment makes of an array: its elements, or the error or warning."""
+    """The result of an assignment: the array's elements, or the error or warning."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -223,7 +223,7 @@ def test_an_assignment_takes_what_numpy_takes(dtype, key, value) -> None:
     device = cuda.to_device(host)
     expected = assign(host, key, value)
     np.testing.assert_equal(assign(device, key, value), expected)
-    # Nothing is assigned beside an error (NumPy stops in the middle).
+    # An assignment that fails changes no element (NumPy may change some).
     np.testing.assert_equal(device.copy_to_host().tolist(), expected if isinstance(expected, list) else [0, 0, 0])
 
 

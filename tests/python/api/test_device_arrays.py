@@ -226,7 +226,7 @@ def test_too_big_an_array_is_an_error_with_its_shape_and_size() -> None:
         cuda.device_array((2**40, 2**40), strides=(0, 0))
     with pytest.raises(MemoryError, match=r"cannot allocate 8\.0 TiB \(8796093022208 bytes\)"):
         cuda.device_array(2**40)
-    # More elements than there are addresses, all of them the same one.
+    # More elements than there are addresses, all at one address.
     one = cuda.device_array(1)
     with pytest.raises(
         ValueError, match=r"an array of shape \(1099511627776, 1099511627776\) and dtype float64 is too"
@@ -312,7 +312,7 @@ def test_cuda_array_interface_of_elements_that_have_no_typestr() -> None:
     device = cuda.to_device(host)
     interface = device.__cuda_array_interface__
     assert interface["typestr"] == "|V32"
-    # By what the interface says, and by the dtype of the array that has it, as CuPy's.
+    # By the interface's type string, and by the array's dtype, as for CuPy.
     foreign = Foreign(interface)
     assert cuda.as_cuda_array(foreign).dtype == dtype
     record[1, 1](foreign)

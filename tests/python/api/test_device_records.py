@@ -1,4 +1,4 @@
-"""Records and arrays of records in device memory, dates and spans of time: copies, views, fields, elements."""
+"""Records and arrays of records in device memory, dates and time differences: copies, views, fields, elements."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_elements_that_are_not_aligned_are_refused() -> None:
         take[1, 1](device["b"])
     take[1, 1](device["a"])
     take[1, 1](cuda.to_device(sample(ALIGNED))["b"])
-    # Packed records too are read by their fields' alignment where that fits.
+    # Packed records are also accessed with the alignment of their fields where possible.
     outer = np.zeros(2, [("tag", "i1"), ("inner", [("x", "i4"), ("y", "f4")])])
     device = cuda.to_device(outer)
     for part in (device["inner"], device[1]["inner"]):
@@ -123,7 +123,7 @@ def test_elements_that_are_not_aligned_are_refused() -> None:
             take[1, 1](part)
     take[1, 1](device[1])
     take[1, 1](cuda.to_device(outer["inner"].copy()))
-    # On its way to the device a host array is put in order.
+    # The copy to the device makes a host array contiguous.
     take[1, 1](sample()["b"])
 
 
@@ -133,7 +133,7 @@ def test_dates_and_spans() -> None:
     assert weft.typeof(dates) == types.NPDatetime("D")[::1]
     assert weft.typeof(np.zeros((), "m8[ns]")).dtype == types.NPTimedelta("ns")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 on spans without a unit
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 deprecates time differences without a unit
         for value in (
             np.datetime64("2020-01-01", "us"),
             np.timedelta64(5, "h"),

@@ -1,4 +1,4 @@
-"""What a program compiles is there for the next one: found where nothing has changed, and never wrong or in the way."""
+"""The disk cache: a later program finds compiled code if nothing has changed, and never gets wrong code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Program:
     """A program in a file, and a folder for the cache."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the cache's folder's name; the folder itself is not there yet."""
+        """Choose the cache's folder, which does not exist yet."""
         self.file = folder / "program.py"
         self.cache = folder / "cache"
 
@@ -258,7 +258,7 @@ def test_many_processes_on_one_cold_kernel(program):
 
 
 def mounting(size: str, options: str, folder: Path) -> tuple[str, ...]:
-    """The front of a command that runs with a file system of its own in a folder, where the machine lets us."""
+    """The start of a command that mounts a separate file system on a folder, if the machine allows it."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare")
     mount = f'mount -t tmpfs -o size={size} tmpfs {folder} && {options} && exec "$@"'
@@ -328,7 +328,7 @@ def test_the_phases_of_a_first_launch_are_printed(program):
         [line] = [line for line in program.run(code, WEFT_TIMING="1").splitlines() if line.startswith("weft: ")]
         assert re.match(r"weft: kernel\(.*\) for \w+(?:, cached)?: ", line)
         times, total, numbers = timed(line)
-        # How many threads to make one is estimated on GPUs.
+        # GPUs estimate a coarsening factor.
         assert [name for name in times if name != "estimate"] == ["capture", "look up", *phases, "load"]
         assert sum(times.values()) == pytest.approx(total, abs=0.1)
         if phases:

@@ -1,7 +1,7 @@
-"""Machine code that the driver makes is there for the next program, and never wrong or in the way.
+"""The disk cache for machine code of the driver: a later program finds it, and never gets wrong code.
 
-Programs run over the runtime tests' driver made of C, which notes its calls; it loads the "cubin" that a link gives.
-The last one runs on the device that is tested.
+Programs run over the fake driver of the runtime tests, which records its calls and loads the "cubin" that its linker
+produces. The last program runs on the device under test.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Program:
     """A program in a file, a folder for the cache, and a driver."""
 
     def __init__(self, driver: Path, folder: Path) -> None:
-        """Make the cache's folder's name; the folder itself is not there yet."""
+        """Choose the cache's folder, which does not exist yet."""
         self.driver = driver
         self.folder = folder
         self.cache = folder / "cache"
 
     def start(self, code: str = KERNEL, **env: str) -> tuple[list[str], str]:
-        """Run the program, which must succeed: what was linked and loaded, and what it prints."""
+        """Run the program, which must succeed: the code that was linked and loaded, and the output."""
         file, trace = self.folder / "program.py", self.folder / f"trace{len(list(self.folder.glob('trace*')))}"
         file.write_text(textwrap.dedent(code))
         shared = {"WEFT_CACHE": "on", "WEFT_CACHE_MACHINE_CODE": "1", "WEFT_CACHE_DIR": str(self.cache)}
@@ -86,7 +86,7 @@ class Program:
         return calls, done.stdout.strip()
 
     def run(self, code: str = KERNEL, **env: str) -> list[str]:
-        """Run the program: what was linked and loaded."""
+        """Run the program: the code that was linked and loaded."""
         return self.start(code, **env)[0]
 
     def files(self) -> list[Path]:
@@ -152,7 +152,7 @@ def test_what_is_not_kept_is_loaded_as_ptx(program, options):
 def test_without_the_cache_nothing_is_linked(program):
     assert program.run(WEFT_CACHE="off") == OFF
     assert not program.cache.exists()
-    # Linked code is not the default: the driver's compiler makes better code of PTX alone.
+    # Linked code is not the default: the driver's compiler generates better code from PTX alone.
     assert program.run(WEFT_CACHE_MACHINE_CODE="0") == OFF
     assert program.files() == []
 
@@ -434,5 +434,5 @@ def test_kernels_are_the_same_from_the_cache_and_without(tmp_path):
     assert [said("on"), said("on")] == [without] * 2
     files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     kept = [path for path in files if b" cubin" in path.read_bytes()[:512]]
-    # None was refused, on a GPU.
+    # On a GPU, no entry was rejected.
     assert len(kept) == (8 if os.environ.get("WEFT_DEVICE") == "cuda" else 0)

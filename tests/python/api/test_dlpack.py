@@ -1,6 +1,6 @@
-"""Arrays of other libraries by DLPack: as arguments, as device arrays, and device arrays for them.
+"""Arrays of other libraries by DLPack: as arguments, as device arrays, and exported device arrays.
 
-The library of `foreign_tensors.py` plays the other one; NumPy, which exports by DLPack too, is the oracle.
+`foreign_tensors.py` replaces the other library; NumPy, which also exports by DLPack, is the reference.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def test_what_is_read_only(device: str) -> None:
 
 
 class Frozen(mmap.mmap):
-    """An exporter of before DLPack 1.0, whose buffer says what its structure cannot: as arrays of JAX."""
+    """An exporter that predates DLPack 1.0, whose buffer is read-only, which its structure cannot express: like JAX."""
 
     array: Array
 
@@ -198,7 +198,7 @@ def test_versions() -> None:
     with pytest.raises(BufferError, match=r"it was exported by DLPack 2\.0, but weft supports DLPack 1"):
         add[1, 1](newer, np.zeros(3))
     assert newer.deleted == 1
-    # A table of another version points to one of a known version, or `__dlpack__` is called.
+    # A function table of another version refers to one of a known version; otherwise `__dlpack__` is called.
     older = exchanging()
     array = exchanging(version=(2, 0), previous=older)(np.ones(3))
     add[1, 1](array, array)
@@ -284,7 +284,7 @@ def test_arguments_in_objects_and_hints(make: Any) -> None:
 
 
 def test_memory_that_arguments_share(make: Any) -> None:
-    """A tensor and arrays of the host over the same memory: what one writes, all have."""
+    """A tensor and host arrays over the same memory: a write to one is visible in all."""
 
     @cuda.jit
     def both(x: Any, y: Any) -> None:
@@ -307,7 +307,7 @@ def test_memory_that_arguments_share(make: Any) -> None:
         y[0] += 1
         z[0] += 1
 
-    # The tensor in the middle shares with both others, which share nothing.
+    # The tensor in the middle overlaps both others, which are disjoint.
     for order in itertools.permutations((make(base[:2]), make(base[1:3]), base[2:])):
         base[:] = 0
         all_of[1, 1](*order)
@@ -371,7 +371,7 @@ def test_ufuncs() -> None:
     assert cuda.reduce(lambda a, b: a + b)(Array(x)) == 6
 
 
-# --- Device arrays for others ---
+# --- Exported device arrays ---
 
 
 @pytest.mark.cpu
@@ -462,7 +462,7 @@ def test_what_dlpack_cannot_tell(device: str) -> None:
 
 @pytest.mark.cpu
 def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
-    """Also of a tensor at the end of a mapping, which a kernel without a guard reads past."""
+    """Also for a tensor at the end of a mapping, which a kernel without a guard reads past."""
 
     @cuda.jit
     def without_a_guard(x: Any, y: Any) -> None:
@@ -472,7 +472,7 @@ def test_behind_a_large_tensor_there_is_something_to_read(make: Any) -> None:
     extent = 1 << 16
     with host_memory.at_an_end(extent) as (base, change):
         base[:] = np.arange(extent)
-        # Nothing is mapped there; then the memory is made inaccessible, and the tensor is copied.
+        # First nothing is mapped there. Then the memory is inaccessible, and the tensor is copied.
         for protect in (False, True):
             change(protect)
             y = np.zeros(extent + 1024)

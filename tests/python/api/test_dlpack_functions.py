@@ -87,7 +87,7 @@ def test_structures_become_arrays(table: Any) -> None:
     out = ctypes.c_void_p()
     assert table.import_(ctypes.addressof(structure), ctypes.byref(out)) == 0
     back = ctypes.cast(out, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(back))  # the reference that is ours
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(back))  # our reference
     assert type(back) is cuda.DeviceNDArray
     assert (back.address, back.shape, back.strides) == (array.address, (3, 2), (8, 24))
     assert back.copy_to_host().tolist() == [[0, 3], [1, 4], [2, 5]]
@@ -102,7 +102,7 @@ def test_structures_of_others_become_arrays(table: Any) -> None:
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(back))
     assert back.readonly
     assert back.address == array.base.ctypes.data
-    # Without flags a tensor does not say that.
+    # A tensor without flags does not express that.
     with pytest.raises(BufferError, match="the array is read-only"):
         table.borrow(pointer_to(back), ctypes.byref(Tensor()))
     assert exported(table, back).flags == READ_ONLY

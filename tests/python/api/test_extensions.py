@@ -1,4 +1,4 @@
-"""What goes around a launch: extensions that prepare arguments, callbacks before it, and the configuration it has."""
+"""Hooks of a launch: extensions that prepare arguments, callbacks before it, and its configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_function(out, value):
 
 
 class Recorder:
-    """An extension that changes nothing and notes what it is given."""
+    """An extension that changes nothing and records its arguments."""
 
     def __init__(self):
         self.seen = []
@@ -31,14 +31,14 @@ class Recorder:
 
 
 class Table:
-    """Something that no kernel takes."""
+    """An object that kernels do not accept."""
 
     def __init__(self, column):
         self.column = column
 
 
 class Columns:
-    """Make an array of a table, and note that the launch is over."""
+    """Convert a table to an array, and record the end of the launch."""
 
     def __init__(self, log):
         self.log = log
@@ -94,7 +94,7 @@ def test_an_extension_makes_an_argument_of_what_no_kernel_takes() -> None:
 
 
 def test_the_list_of_extensions_can_be_changed() -> None:
-    """As programs for numba do, with a hint for host arrays."""
+    """As in programs for numba, with a hint for host arrays."""
 
     class DefaultIn:
         def prepare_args(self, ty, val, **kwargs):
@@ -194,7 +194,7 @@ def test_callbacks_are_called_before_each_launch() -> None:
     x = np.zeros(20)
     config(x, 1)
     kernel[1, 32](x, 1)
-    # The configuration is the same one again.
+    # The same configuration object is returned.
     kernel[2, 16](x, 2)
     types = (weft.float64[::1], weft.int64)
     assert [entry[:2] for entry in seen] == [(types, (2, 1, 1))] * 2

@@ -1,5 +1,5 @@
-"""Whether a launch's arrays share memory, and the variants that launches run, without a GPU: over the runtime tests'
-driver made of C."""
+"""Overlap tests of a launch's arrays, and the variants that launches run, without a GPU: over the fake driver of the
+runtime tests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def taken(kernel):
 ALL = ["small", "disjoint", "aligned"]
 SMALL = ["small"]
 
-# A kernel, its launches, and what each variant of it takes for granted then: one is compiled for the first launch.
+# A kernel, its launches, and the assumptions of its variants after each: the first launch compiles one variant.
 LAUNCHES = [
     ("shift", ["buffer, other"], [["small", "disjoint"]]),
     ("shift", ["buffer, other", "other[:32], buffer[32:]"], [["small", "disjoint"]]),
@@ -80,13 +80,13 @@ LAUNCHES = [
     ("shift", ["buffer[:33], buffer[32:]"], [SMALL]),
     ("shift", ["buffer[:32], buffer[31:]"], [SMALL]),
     ("shift", ["buffer, buffer", "buffer[1:], buffer[:-1]"], [SMALL]),
-    # Elements between each other.
+    # Interleaved elements.
     ("shift", ["buffer[::2], buffer[1::2]"], [SMALL]),
     ("shift", ["buffer[:0], buffer"], [["small", "disjoint"]]),
     # A single load and a single store cannot be merged.
     ("shift", ["buffer[1:], other[1:]"], [SMALL]),
     ("shift", ["buffer, other", "buffer[1:], other[1:]"], [["small", "disjoint"]]),
-    # Each has its own, whichever comes first.
+    # Each order has its own variant.
     ("shift", ["buffer, other", "buffer, buffer"], [SMALL, ["small", "disjoint"]]),
     ("shift", ["buffer, buffer", "buffer, other"], [SMALL, ["small", "disjoint"]]),
     ("pairs", ["buffer, other"], [ALL]),
@@ -95,21 +95,21 @@ LAUNCHES = [
     ("pairs", ["buffer, other", "buffer, other[2:]"], [SMALL, ALL]),
     ("pairs", ["buffer, other[2:]", "buffer, other"], [SMALL, ALL]),
     ("pairs", ["buffer, other", "buffer, buffer"], [SMALL, ALL]),
-    # Arrays that are only read may be the same, but only compiled code shows which are.
+    # Arrays that are only read may overlap, but only compiled code shows which ones are.
     ("total", ["buffer, other, grid[0]", "buffer, buffer, other"], [["small", "disjoint"]]),
     ("total", ["buffer, other, grid[0]", "buffer[1:], buffer[:-1], other[1:]"], [["small", "disjoint"]]),
     ("total", ["buffer, buffer, other"], [SMALL]),
     ("total", ["buffer, buffer, other", "buffer, other, grid[0]"], [SMALL, ["small", "disjoint"]]),
     ("total", ["buffer, other, grid[0]", "buffer, other, other"], [SMALL, ["small", "disjoint"]]),
     ("total", ["buffer, other, grid[0]", "other, buffer, other"], [SMALL, ["small", "disjoint"]]),
-    # Nothing is only read.
+    # No array is only read.
     ("both", ["buffer, other", "buffer, buffer"], [SMALL]),
     ("both", ["buffer, buffer", "buffer, other"], [SMALL]),
     ("record", ["rows[0], buffer"], [ALL]),
     ("record", ["rows[0], buffer", "rows[1], buffer"], [SMALL, ALL]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, buffer), other"], [["small", "disjoint"]]),
     ("parts", ["(buffer, grid[0]), other", "(buffer, other), other"], [SMALL, ["small", "disjoint"]]),
-    # Integers that indices are computed from; launches do not test whether others are negative.
+    # Integers that indices depend on; launches do not test whether others are negative.
     ("shifted", ["buffer, 3", "buffer, 0"], [["small", "nonneg"]]),
     ("shifted", ["buffer, np.int8(127)"], [["small", "nonneg"]]),
     ("shifted", ["buffer, np.uint8(255)"], [SMALL]),
@@ -123,7 +123,7 @@ LAUNCHES = [
     ("of_tuple", ["buffer, (2, 1)"], [["small", "nonneg"]]),
     ("of_tuple", ["buffer, (2, np.int16(-1))"], [SMALL]),
     ("of_tuple", ["buffer, (2, 1)", "buffer, (2, -1)"], [SMALL, ["small", "nonneg"]]),
-    # Accesses that a fence orders may be to data of other threads.
+    # Accesses that are ordered by a fence may be to data of other threads.
     ("ordered", ["buffer, other", "buffer, buffer"], [["small", "aligned"]]),
 ]
 

@@ -1,7 +1,7 @@
-"""Streams that another library captures for a graph of its own, over the runtime tests' driver made of C.
+"""Streams that another library captures into a graph, over the fake driver of the runtime tests.
 
-The driver fails a call that a capture does not allow and makes the capture invalid, as NVIDIA's does; and it knows what
-weft must not do there, such as giving memory back in the stream that is captured.
+The fake driver rejects calls that are not allowed during a capture and invalidates the capture, as NVIDIA's does. It
+also detects calls that weft must not make there, such as freeing memory in the captured stream.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def test_a_first_launch_in_a_capture(run) -> None:
 
 
 def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
-    """Whichever of a kernel's variants that is, if it can have such a launch."""
+    """The launch runs any loaded variant of the kernel that is valid for it."""
     over(
         run,
         """
@@ -321,7 +321,7 @@ def test_captures_outlive_launches_copies_allocations_and_releases_in_every_orde
     )
     calls = trace.read_text().splitlines()
     assert "a capture is invalid" not in calls
-    # All comes back at the end, the modules' words aside.
+    # All memory is freed at the end, except for the status words of modules.
     assert calls.count("cuMemAllocAsync") - calls.count("cuMemFreeAsync") <= 2
 
 

@@ -1,4 +1,4 @@
-"""Attributes, occupancy, clusters and a driver's version of PTX, over the driver made of C: see `test_fake_gpu.py`."""
+"""Attributes, occupancy, clusters and a driver's PTX version, over the fake driver: see `test_fake_gpu.py`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_explain_reports_registers_and_occupancy(run, tmp_path) -> None:
     ran = run(code.replace("TOOLS", repr(str(tmp_path))), PATH="/absent", WEFT_COARSEN="off")
     bound, launched, by_ptxas = ran.strip().split("\n\n")
     uses = "96 registers a thread, 4096 bytes of shared memory a block, 24 bytes of local memory a thread"
-    # If the machine has a ptxas, spills follow here.
+    # If the machine has ptxas, spills follow here.
     assert uses in bound
     of_bound = (
         "; occupancy with 128 threads a block (as in launch_bounds): 31 % (20 of 64 warps), limited by registers\n"
@@ -160,9 +160,9 @@ def version(run, text: str, **env: str) -> str:
 def test_the_version_of_ptx_is_one_that_the_driver_takes(run) -> None:
     assert "'.version 8.4', '.target sm_90'" in version(run, "nanosleep.u32 1;")
     assert "'.version 8.8'" in version(run, "nanosleep.u32 1;", FAKE_VERSION="12090")
-    # Properties of this GPU only.
+    # Properties of this GPU alone.
     assert "'.target sm_90a'" in version(run, "wgmma.fence.sync.aligned;")
-    # Code without PTX of the program's is for every driver.
+    # Code without user PTX works with every driver.
     run(
         """
         array = cuda.device_array(1, int)

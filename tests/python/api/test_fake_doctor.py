@@ -1,4 +1,4 @@
-"""`weft doctor` over a driver made of C: what it says of a GPU, and of a driver that does not start."""
+"""`weft doctor` over the fake driver: its report on a GPU, and on a driver that does not start."""
 
 from __future__ import annotations
 

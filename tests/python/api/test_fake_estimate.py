@@ -1,6 +1,6 @@
-"""The estimate of coarsening factors comes before any code: a launch compiles and loads the variant that it runs.
+"""Coarsening factors are estimated before code generation: a launch compiles and loads only the variant that it runs.
 
-Without a GPU: over the runtime tests' driver made of C.
+Without a GPU: over the fake driver of the runtime tests.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
 LARGE, SMALL, ODD = (8192, 128), (32, 128), (16384, 65)
 """
 
-# A kernel of which the estimate chooses nothing.
+# A kernel for which the estimate chooses no factor.
 PLAIN = PROGRAM.replace("cuda.grid(1)", "3")
 
 
 class Made:
-    """What a program has compiled and loaded."""
+    """The variants that a program has compiled and loaded."""
 
     def __init__(self, run, tmp_path: Path, program: str, code: str, **env: str) -> None:
         trace = tmp_path / "trace"
@@ -104,7 +104,7 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
     assert warm.loads == 1
     assert not any("front end" in line for line in warm.lines)
     assert "cache_misses=Counter()" in warm.printed
-    # In whatever order launches come.
+    # In any order of launches.
     Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\n", **cached)
     warm = Made(run, tmp_path, PROGRAM, "add[SMALL](x, y)\nadd[LARGE](x, y)\n", **cached)
     assert warm.shown == ["the estimate alone, cached", "unspecialized, cached", VARIANT + ", cached"]
@@ -127,7 +127,7 @@ def test_what_is_asked_of_the_kernel_is_of_the_kernel_as_it_is(run, tmp_path):
         code = f"add[LARGE](x, y)\n(compiled,) = add.overloads.values()\nprint('then', {ask})\n"
         made = Made(run, tmp_path, PROGRAM, code)
         assert made.shown == ["the estimate alone", VARIANT, "as it is"]
-    # Results that are known without the code do not compile it.
+    # Results that do not need the code do not compile it.
     code = (
         "print(compiled.access, compiled.target, compiled.assumptions, compiled.coarsening_candidates, add.explain())\n"
     )
@@ -180,7 +180,7 @@ def test_measuring_begins_with_the_kernel_as_it_is(run, tmp_path):
 
 
 def test_launches_of_which_other_facts_hold(run, tmp_path):
-    """Their variants are those of the variant that they run."""
+    """Their variants are derived from the variant that they run."""
     code = "add[LARGE](x, y)\nadd[LARGE](x, x)\nadd[SMALL](x[1:], y[1:])\nadd[SMALL](x, y)\n"
     made = Made(run, tmp_path, PROGRAM, code)
     assert made.shown[:2] == ["the estimate alone", VARIANT]
@@ -212,5 +212,5 @@ def test_threads_compile_it_together(run, tmp_path):
     made = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n"))
     assert made.launches == 45
     assert {shown.removesuffix(", cached") for shown in made.shown} == {"the estimate alone", VARIANT, "unspecialized"}
-    # If several threads request the same code at a time, LLVM compiles it once.
+    # If several threads request the same code at the same time, LLVM compiles it once.
     assert sum(made.by_llvm) == 2

@@ -1,6 +1,7 @@
-"""The CUDA path of the package without a GPU, over the runtime tests' driver made of C.
+"""The CUDA path of the package without a GPU, over the fake driver of the runtime tests, which is written in C.
 
-Its kernels run no PTX: one named `sum3` adds its second and third slot and stores the sum where the first points.
+The fake driver does not execute PTX: a kernel named `sum3` adds its second and third argument slot and stores the sum
+at the address in the first.
 """
 
 from __future__ import annotations
@@ -345,7 +346,7 @@ def test_code_is_linked(run, tmp_path) -> None:
         FAKE_TRACE=str(trace),
     )
     calls = [call for call in trace.read_text().splitlines() if call.startswith(("cuLink", "cuModuleLoad"))]
-    # The order is that of the kernel's own options, and then of what it calls.
+    # First the kernel's own options in order, then those of its callees.
     added = [call.split(" ", 1)[1] for call in calls if " " in call]
     own = ["1 sum2", "0 c.cubin", "3 <unnamed-object>", "4 a.a", "2 <unnamed-fatbin>", "1 <unnamed-ptx>"]
     assert sorted(added[:6]) == sorted(own)
@@ -523,7 +524,7 @@ def test_the_device_has_the_threads_of_a_coarsened_block(run) -> None:
 
 
 def test_what_kernels_print_comes_to_stdout(run) -> None:
-    """`prints` is a kernel of the driver's."""
+    """`prints` is a kernel that the fake driver implements."""
     out = run(
         """
         import contextlib, io

@@ -1,4 +1,4 @@
-"""Operations of device arrays over the tests' driver, which runs no PTX: which calls are made, and in what order."""
+"""Operations of device arrays over the fake driver, which executes no PTX: the driver calls and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CuPy's arrays by their attributes, over the driver made of C (see `test_fake_gpu.py`).
+"""CuPy's arrays by their attributes, over the fake driver (see `test_fake_gpu.py`).
 
 `foreign_cupy.py` replaces CuPy; `test_torch_gpu.py` has CuPy itself.
 """
@@ -172,7 +172,7 @@ def test_streams(over) -> None:
 
 
 def test_where_only_the_interface_is_read(over) -> None:
-    """Version 2 names no stream, a C function of another type is not called, and not every `ndarray` is CuPy's."""
+    """Version 2 has no stream, a C function of another type is not called, and not every `ndarray` is CuPy's."""
     dictionary = "[reads(lambda: sum3[1, 1](there(), 1, number)) for number in range(3)][1:] == [{INTERFACE: 1}] * 2"
     over(
         f"""
@@ -223,7 +223,7 @@ def test_other_devices(over) -> None:
 
 
 def test_elements_on_the_cpu(run) -> None:
-    """Without a driver there is no other memory: kernels run on what the attributes say."""
+    """Without a driver there is only host memory: kernels run on the memory that the attributes describe."""
     run(
         f"""
         import sys

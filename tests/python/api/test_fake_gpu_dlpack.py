@@ -1,6 +1,6 @@
-"""DLPack on a GPU, over the driver made of C: memory of the device where it is, memory of the host as copies, streams.
+"""DLPack on a GPU, over the fake driver: device memory is used in place, host memory is copied; streams.
 
-See `test_fake_gpu.py`. `foreign_tensors.py` plays the other library.
+See `test_fake_gpu.py`. `foreign_tensors.py` replaces the other library.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def over(run, tmp_path):
     def over(code: str, **env: str) -> str:
         lines = code.strip("\n").split("\n")
         depth = len(lines[0]) - len(lines[0].lstrip())
-        # Without cached memory each allocation is a call.
+        # Without a memory cache, each allocation is a driver call.
         env = {"FAKE_TRACE": str(trace), "WEFT_MEMORY_CACHE": "0", **env}
         return run(prelude + "\n".join(line[depth:] for line in lines), **env)
 

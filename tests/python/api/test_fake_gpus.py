@@ -1,4 +1,4 @@
-"""Several GPUs, and what kernels raise on one, over the driver made of C: see `test_fake_gpu.py`."""
+"""Several GPUs, and exceptions of kernels on one, over the fake driver: see `test_fake_gpu.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as the driver has them, without a GPU: over the runtime tests' driver made of C, as `test_fake_gpu.py`."""
+"""Graphs as the driver sees them, without a GPU: over the fake driver, as in `test_fake_gpu.py`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_graph_is_one_call(run, tmp_path):
     assert "cuLaunchKernel" not in before
     used = [call for call in behind.splitlines() if "Graph" in call]
     assert used == ["cuGraphLaunch", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"]
-    # The driver makes a launch of each node.
+    # The driver launches each node.
     assert behind.count("cuLaunchKernel") == 4
 
 
@@ -191,7 +191,7 @@ assert there.copy_to_host().tolist() == [0, 1, 2, 3]
 
 
 def test_the_memory_of_copies_is_named_as_what_it_is(run):
-    # The driver made of C refuses other types.
+    # The fake driver rejects other types.
     run(SHARED_COPIES)
     run(SHARED_COPIES, FAKE_CONCURRENT="0")
 

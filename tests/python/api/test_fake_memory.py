@@ -1,4 +1,4 @@
-"""Memory on a GPU that runs out, of managers, of other processes and devices, over the driver made of C."""
+"""Out-of-memory, memory managers, and memory of other processes and devices, over the fake driver."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ array[0] = 9
 print(array.copy_to_host().tolist())
 """
     env = {"FAKE_SHARED": str(tmp_path), "WEFT_MEMORY_POOL": "0", "FAKE_DEVICES": "2"}
-    # Without access between the devices it is a copy.
+    # Without peer access, it is a copy.
     assert run(OTHER + code, **env).split("\n")[0] == "[0, 1, 2, 3]"
     assert run(OTHER + code, **env, FAKE_PEERS="1").split("\n")[0] == "[9, 1, 2, 3]"
 

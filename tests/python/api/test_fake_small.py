@@ -1,4 +1,4 @@
-"""Which variant of a kernel a launch runs, without a GPU: over the runtime tests' driver made of C."""
+"""Which variant of a kernel a launch runs, without a GPU: over the fake driver of the runtime tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def scale(out, factor):
 out = cuda.to_device(np.zeros(4, np.int64))
 """
 
-# The factor, the grid, the block: whether a launch with them has a kernel of its own.
+# The factor, the grid, the block, and whether a launch with them has its own kernel.
 LAUNCHES = [
     (2**31 - 1, 1, 4, False),
     (2**31, 1, 4, True),
@@ -44,8 +44,8 @@ print(len(scale.overloads), flush=True)
     assert printed.count("for any size") == is_large
 
 
-# Tests read of the array its shape, its strides in elements of eight bytes, and whether it is too large. No element is
-# read: nothing runs.
+# The tests use only the array's shape, its strides in elements of eight bytes, and whether it is too large. Nothing
+# runs, so no element is read.
 ARRAYS = [
     ("x[0, 0]", (2, 2**30 - 1), "C", False),
     ("x[0, 0]", (2, 2**30), "C", True),

@@ -1,6 +1,7 @@
-"""Which variant a launch runs by an estimate or by measuring, without a GPU: over the runtime tests' driver made of C.
+"""Which variant a launch runs, by an estimate or by measuring, without a GPU: over the fake driver.
 
-Its clock goes on a millisecond at each event, and at a launch by what ``FAKE_TIMES`` says of the threads of a block.
+Its clock advances by a millisecond at each event, and at each launch by the time that ``FAKE_TIMES`` has for the number
+of threads per block.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def test_what_was_measured_is_kept_on_the_disk(run, tmp_path):
     printed = run(once, **cached)
     assert printed.startswith("coarsen=2 ")
     assert "measured by another process" in printed
-    # One that is damaged is none.
+    # A damaged entry is ignored.
     for file in folder.glob("?/*"):
         data = bytearray(file.read_bytes())
         data[-1] ^= 1
@@ -202,7 +203,7 @@ def test_the_estimate_is_for_large_launches(run):
 
 
 def test_blocks_are_merged_where_enough_are_left(run):
-    """A launch fills 132 multiprocessors twice; merged it fills them with as many threads as its registers allow."""
+    """A launch fills 132 multiprocessors twice; with merged blocks, the number of threads is limited by registers."""
     code = """
     for grid in ((48, 48), (64, 64), (256, 256), (129, 256), (256, 130)):
         product[grid, (16, 16)](a, b, c)
@@ -261,7 +262,7 @@ def in_use():
 
 
 def test_blocks_with_barriers_keep_more_threads(run):
-    """While some of a block wait, others must have work: 128 of them are left."""
+    """While some threads of a block wait, others must have work: at least 128 remain."""
     code = """
     summed[1024, (32, 32)](x, out)
     print(in_use())

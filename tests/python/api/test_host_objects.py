@@ -1,6 +1,7 @@
-"""Arrays of the host that are not NumPy's, as arguments: what has a buffer, and what has NumPy's array interface.
+"""Host arrays of other libraries as arguments: objects with a buffer, and objects with NumPy's array interface.
 
-And such memory twice in one launch: what is written through one argument the others see, and all of it comes back.
+Also the same memory twice in one launch: a write through one argument is visible through the others, and all writes are
+copied back.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def test_what_is_no_array() -> None:
 
 @cuda.jit
 def shifted(x: Any, y: Any) -> None:
-    """Writes x, and what it reads of y thereafter."""
+    """Writes x, and stores the elements of y that it reads afterwards."""
     for i in range(x.size):
         x[i] += 1
         y[i] = 10 * y[i]
@@ -166,7 +167,7 @@ def test_a_matrix_and_its_transpose() -> None:
 
 
 def test_objects_over_the_same_memory() -> None:
-    """Each of several kinds over one memory, with each other: all are one."""
+    """All pairs of several kinds of arrays over the same memory."""
 
     def kinds() -> Any:
         base = bytearray(np.arange(1.0, 7).tobytes())

@@ -1,4 +1,4 @@
-"""What importing weft does not do, and the `weft` command of the installed package."""
+"""The import of weft has no side effects; and the `weft` command of the installed package."""
 
 import os
 import shutil
@@ -166,7 +166,7 @@ print(config.CUDA_WARN_ON_IMPLICIT_COPY, hasattr(config, "NOTHING"))
     assert run_python(program).stdout == "1 1 1\n7 False\n"
     switched = run_python(program, WEFT_WARN_ON_IMPLICIT_COPY="0", WEFT_CUDA_ARRAY_INTERFACE_SYNC=" 0 ")
     assert switched.stdout == "0 1 0\n7 False\n"
-    # The import does not raise errors of the environment; the first use does.
+    # Errors of the environment are raised by the first use, not by the import.
     for name in ("WEFT_LOW_OCCUPANCY_WARNINGS", "WEFT_DEBUG", "WEFT_BOUNDSCHECK"):
         wrong = run_python(program, **{name: "maybe"})
         assert wrong.returncode == 1

@@ -1,4 +1,4 @@
-"""Tabs in the indentation: weft reads the blocks that CPython reads, and refuses what CPython refuses."""
+"""Tabs in the indentation: weft parses the same blocks as CPython, and rejects the same sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CASES = [text_of(*blanks) for blanks in itertools.product(["    ", "\t", "      
 
 @pytest.mark.cpu
 def test_blocks_are_those_of_python():
-    # Sources that define something at the top level after the function are not the source of one function.
+    # A source with more top-level definitions after the function is not the source of one function.
     chosen = random.Random(5).sample(CASES, 250)
     kinds = set()
     for text in chosen:

@@ -1,4 +1,4 @@
-"""Signals that come while a kernel runs on the CPU: their handlers run, and what they raise ends the launch."""
+"""Signals while a kernel runs on the CPU: their handlers run, and an exception of a handler ends the launch."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def test_a_launch_of_many_blocks_can_be_interrupted(alarm) -> None:
         alarm(handler, 0.3)
         begin = time.monotonic()
         with pytest.raises(Enough):
-            # Half an hour and more, if no one stopped it.
+            # More than half an hour, unless it is interrupted.
             count[1 << 20, 1](target, 1_000_000)
         assert time.monotonic() - begin < 30
     assert not out.any()
     assert 0 < np.count_nonzero(device.copy_to_host()) < 1 << 20
-    # All threads have left it, and the next launch is as good as ever.
+    # All threads have ended, and the next launch works.
     count[1 << 20, 1](out, 1)
     assert (out == 1).all()
 
 
 def test_control_c(alarm) -> None:
-    # A process that was started in the background ignores SIGINT.
+    # A process that is started in the background ignores SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm(lambda: os.kill(os.getpid(), signal.SIGINT), 0.3)
     out = cuda.device_array(1 << 20)
@@ -79,7 +79,7 @@ def test_a_handler_that_raises_nothing_lets_the_launch_go_on(alarm) -> None:
     inner, out = np.zeros(64), np.zeros(300)
 
     def handler() -> None:
-        # A launch inside of the launch.
+        # A nested launch.
         count[64, 1](inner, 1)
         seen.append(inner.sum())
 

@@ -1,4 +1,4 @@
-"""Signals that come while something is compiled: their handlers run, and what they raise ends the compilation."""
+"""Signals during compilation: their handlers run, and an exception of a handler ends the compilation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft import cuda
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 
-# Everything here is heard at once, or after minutes.
+# A signal is handled either at once or after minutes.
 SOON = 20
 
 
@@ -43,7 +43,7 @@ def enough():
 
 
 def unlike(n: int, loops: int = 1, after: int = 1):
-    """A kernel with n loops, nested or one after another, over n items of several types."""
+    """A kernel with n loops, nested or in sequence, over n items of several types."""
     text = f"from weft import cuda\nitems = ({', '.join(f'{i}' if i % 2 else f'{i}.5' for i in range(n))})\n"
     text += "@cuda.jit\ndef k(o):\n"
     for start in range(after):
@@ -125,7 +125,7 @@ def test_a_child_of_a_handler_compiles_too(alarm):
     try:
         kernel[1, 1](out)
     finally:
-        # Whatever happens, the child is no second process of the tests.
+        # The child must exit here in any case, and not continue with the tests.
         if os.getpid() != parent:
             os._exit(0 if out[0] == 499500 + 250 else 1)
     assert children

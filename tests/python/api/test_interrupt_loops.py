@@ -1,4 +1,4 @@
-"""Ctrl-C ends kernels that would not end by themselves, however their threads are run on the CPU."""
+"""Ctrl-C ends infinite loops in kernels, in all execution modes of the CPU."""
 
 from __future__ import annotations
 

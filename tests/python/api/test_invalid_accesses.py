@@ -111,7 +111,7 @@ def test_an_index_far_out_of_bounds(options):
 
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 def test_on_the_threads_of_the_pool(options):
-    # All blocks but those of the caller's first share access invalid memory, so that pool threads do, too.
+    # All blocks except the caller's first chunk access invalid memory, so that pool threads do, too.
     passes(
         """
         @cuda.jit
@@ -135,7 +135,7 @@ def test_on_the_threads_of_the_pool(options):
 
 
 def test_threads_of_the_pool_wait_for_the_handler(tmp_path):
-    """The first launch of a process may come to many threads before one of them has installed the handler."""
+    """The first launch of a process may run on many threads before one of them has installed the handler."""
     if not (compiler := shutil.which("cc")):
         pytest.skip("there is no C compiler")
     source, library = tmp_path / "slow.c", tmp_path / "slow.so"
@@ -351,7 +351,7 @@ def test_nothing_is_installed_before_a_launch():
 
 
 def test_a_fault_where_a_kernel_has_called_back_names_the_kernel():
-    """The handler of a signal that comes in a launch is code of the program's, in which a fault cannot be mended."""
+    """A signal handler that runs during a launch is the program's code: an invalid access in it is not handled."""
     done = run(
         """
         @cuda.jit
@@ -403,7 +403,7 @@ def test_a_launch_in_the_handler_of_a_signal_may_be_wild():
 
 
 def test_bounds_of_a_whole_program():
-    """`WEFT_BOUNDSCHECK` says what `boundscheck` is where a kernel does not say, and the program may change it."""
+    """`WEFT_BOUNDSCHECK` is the default of `boundscheck`, and the program may change it."""
     program = """
     def outcome(kernel, *args):
         try:

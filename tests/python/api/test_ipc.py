@@ -1,4 +1,4 @@
-"""Handles of memory for other processes, where no process opens them; where one does: `test_fake_memory.py`."""
+"""IPC memory handles that no other process opens. `test_fake_memory.py` tests opened handles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ driver, devicearray = cuda.cudadrv.driver, cuda.cudadrv.devicearray
 def test_memory_of_the_cpu_has_handles_that_no_process_opens() -> None:
     array = cuda.to_device(np.arange(3))
     context = cuda.current_context()
-    # A program may make handles of all its arrays, and run alone.
+    # A program may create handles for all its arrays without another process.
     handle, part = array.get_ipc_handle(), context.get_ipc_handle(context.memalloc(24).view(8))
     with pytest.raises(ValueError, match="from original process"):
         handle.open()

@@ -201,7 +201,7 @@ def test_launch_bounds_bound_the_block() -> None:
             kernel[1, block](out, 2.5)
     kernel.forall(96)(out, 3.5)
     assert out.tolist() == [3.5] * 96
-    # A bound beyond what a block can have is none.
+    # A bound above the maximal block size is ignored.
     cuda.jit(launch_bounds=4096)(fill_function)[1, 1024](out, 4.5)
     assert out.tolist() == [4.5] * 96
 
@@ -311,7 +311,7 @@ def test_a_kernel_in_a_class_with_text_at_the_margin() -> None:
         @staticmethod
         @cuda.jit
         def kernel(out):
-            """A text
+            """A string
             at the margin."""
             # A comment at the margin.
             out[0] = 5
@@ -326,7 +326,7 @@ def test_source_for_functions_without_a_file() -> None:
     scope: dict = {}
 
     def define() -> None:
-        # Its text is gone when it returns.
+        # Its source text no longer exists after it returns.
         exec("\n".join(lines), scope)
 
     define()
@@ -368,7 +368,7 @@ def test_memory_of_a_thread_and_constants() -> None:
             own[k] = x[i] + k
         x[i] = own[n] + constant[i]
 
-    # A GPU's driver may count more.
+    # The driver of a GPU may report more.
     assert kernel.get_local_mem_per_thread() >= 8000
     assert kernel.get_const_mem_size() >= TABLE.nbytes
     assert next(iter(kernel.overloads.values())).local_mem_per_thread == kernel.get_local_mem_per_thread()
@@ -390,7 +390,7 @@ def test_whether_negative_indices_wrap_is_a_bool() -> None:
     for wrong in (None, 0, 1, "no", 1.0, ()):
         with pytest.raises(TypeError, match="wraparound must be True or False"):
             cuda.jit(wraparound=wrong)
-    # The promise changes the code of a GPU: no index reads the extent.
+    # The assumption changes GPU code: no index reads the extent.
     texts = []
     for wraps in (True, False):
 
@@ -456,7 +456,7 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
     from weft._weft import intrinsics
 
     rows = {path for path, _ in intrinsics() if path.startswith("weft.cuda.")}
-    # Methods of groups are reached through what gives a group.
+    # Methods of groups are reached through the function that returns a group.
     rows -= {path for path in rows if path.startswith("weft.cuda.cg.") and path.count(".") > 3}
     names = set()
     for value in vars(cuda).values():

@@ -209,7 +209,7 @@ def test_a_host_array_whose_elements_overlap_is_not_written(name: str) -> None:
     with pytest.raises(ValueError, match=r"argument 1 \(`a`\) of kernel `add_one_2d`: .*share memory"):
         add_one_2d[(1, 1), (8, 8)](view)
     assert not view.any()
-    # Reading is fine, and so is what only looks odd.
+    # Reads are allowed, and so are unusual layouts without overlap.
     out = np.zeros(2)
     copy[1, 32](view[0], out)
     fine = np.zeros((4, 6))[::-2, ::3].T
@@ -250,7 +250,7 @@ def test_a_foreign_array_whose_elements_overlap_is_not_written(
     with cuda.graph(), pytest.raises(ValueError, match=message):
         add_one_2d[(1, 1), (8, 8)](view)
     assert not array.copy_to_host().any()
-    # Reading is fine, and so is what only looks odd.
+    # Reads are allowed, and so are unusual layouts without overlap.
     out = np.zeros(2)
     copy[1, 32](Foreign(array, (2,), (0,)), out)
     add_one_2d[(1, 1), (8, 8)](Foreign(array, (4, 3), (8, 40)))
@@ -360,13 +360,13 @@ def test_a_prepared_launch_reads_its_arguments_once():
     assert np.array_equal(a.copy_to_host(), np.arange(10.0) * 9 + 4)
     assert launch.args == (a, 3.0, 1.0)
     assert "scale" in repr(launch)
-    # In a stream of its own, after the work that is queued there.
+    # In a separate stream, after the work that is queued there.
     stream = cuda.stream()
     launch = scale[1, 32, stream].prepare(a, 0.0)
     launch()
     stream.synchronize()
     assert not a.copy_to_host().any()
-    # It keeps its array, and can be recorded.
+    # It keeps its array alive, and can be recorded in a graph.
     launch = scale[1, 32].prepare(cuda.to_device(np.ones(10)), 5.0)
     with cuda.graph() as graph:
         launch()

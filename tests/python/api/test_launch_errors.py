@@ -1,4 +1,4 @@
-"""What a launch refuses: each a Python exception that names the thing."""
+"""Launch errors: each is a Python exception that names the argument or value."""
 
 from __future__ import annotations
 

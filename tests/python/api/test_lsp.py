@@ -82,7 +82,7 @@ def test_hover_shows_types(client, tmp_path):
     client.open(uri, KERNEL)
     assert client.hover(uri, KERNEL, "x, n)") == "```python\nx: array(float32, 1d, A)\n```"
     assert client.hover(uri, KERNEL, "i = cuda") == "```python\ni: int64\n```"
-    # After a letter of two units.
+    # After a character of two UTF-16 code units.
     assert "half: float64" in client.hover(uri, KERNEL, "half")
     assert client.hover(uri, KERNEL, "half", nth=1) == "```python\nhalf: float64\n```"
     assert client.hover(uri, KERNEL, "import") is None
@@ -115,7 +115,7 @@ def free(x):
     assert "y: array(float32, 1d, A)  # k(array(float32, 1d, A))\n" in said
     assert "y: array(int32, 2d, A)  # k(array(int32, 2d, A))\n" in said
     assert client.hover(uri, text, "both") == "```python\nboth: int64\n```"
-    # The server says of a kernel without signature that it has none.
+    # For a kernel without a signature, the server reports that it has none.
     said = client.hover(uri, text, "total")
     assert "the kernel `free` has no signature" in said
     assert client.hover(uri, text, "x):\n    total").startswith("`x`: ")
@@ -166,7 +166,7 @@ def test_an_imported_file_is_read_and_told_of(client, tmp_path):
     (place,) = [one["location"] for one in error["relatedInformation"] if one["message"] == "here"]
     assert place["uri"] == helper.as_uri()
     assert place["range"]["start"]["line"] == 5
-    # When it is saved, the files that import it are checked again.
+    # After a save, the files that import it are checked again.
     helper.write_text(helper.read_text().replace("missing", "1"))
     client.notify("textDocument/didSave", {"textDocument": {"uri": helper.as_uri()}})
     assert all(one["severity"] == 4 for one in client.diagnostics(1))

@@ -1,4 +1,4 @@
-"""What is done ten thousand times takes no more memory than what is done a thousand times."""
+"""Ten thousand repetitions use no more memory than a thousand."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MB = 1 << 20
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """The resident set size of this process in bytes."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 def growth(turn, *, first: int, then: int) -> int:
-    """How much the process grows in iterations after the first ones; one-time allocations do not repeat."""
+    """The growth of the process in all iterations after the first ones, which include one-time allocations."""
     for _ in range(first):
         turn()
     grown = []
@@ -108,12 +108,12 @@ def test_kernels_that_are_made_and_forgotten() -> None:
 
         kernel[1, 1](host)
 
-    # The engine keeps what it has compiled up to a bound of its own, some ten kilobytes each.
+    # The compiler caches compiled code up to a limit, about ten kilobytes per entry.
     assert growth(turn, first=30, then=100) < 100 * 100 * 1024
 
 
 def test_many_threads_launch_and_compile() -> None:
-    """64 threads at once, each with arrays and a kernel of its own, and one kernel of all."""
+    """64 concurrent threads, each with its own arrays and kernel, and one shared kernel."""
     start = threading.Barrier(64)
     wrong = []
 

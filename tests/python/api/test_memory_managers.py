@@ -1,4 +1,4 @@
-"""Memory managers: classes that allocate device arrays in place of weft, as those of numba-cuda's plugin interface."""
+"""Memory managers: classes that allocate device arrays in place of weft, as in numba-cuda's plugin interface."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def managed_hosts():
     class Hosts(Counting):
         def watched(self, name, made, *args):
             asked.append((name, *args))
-            # It is called when weft has released it.
+            # It is called after weft has released the memory.
             weakref.finalize(made, gone.append, name)
             return made
 

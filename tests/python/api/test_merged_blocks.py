@@ -1,4 +1,4 @@
-"""Blocks that become one (`cuda.jit(coarsen_blocks=(2, 2))`): the same bits as without, or a reason why not."""
+"""Block coarsening (`cuda.jit(coarsen_blocks=(2, 2))`): the same bits as without, or a reason why not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def note(kernel: Any) -> str:
 def check(
     function: Any, coarsen: dict[str, Any], grid: Any, block: Any, *args: Any, told: str = "blocks in one"
 ) -> None:
-    """Hold a kernel's arrays to those of the same kernel as it is written, and check the remarks about it."""
+    """Compare a kernel's arrays with those of the uncoarsened kernel, and check the remarks about it."""
     plain = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
     cuda.jit(function, coarsen=1)[grid, block](*plain)
     kernel = cuda.jit(function, **coarsen)
@@ -41,7 +41,7 @@ def check(
         if isinstance(expected, np.ndarray):
             assert expected.tobytes() == found.tobytes(), f"argument {number} with {coarsen}"
     if os.environ.get("WEFT_COARSEN"):
-        return  # another one than this test requires
+        return  # the setting overrides the factor, so the reason may differ
     if told:
         assert told in note(kernel)
     else:
@@ -108,7 +108,7 @@ def test_grids_that_are_not_divisible_run_as_they_are(coarsen: dict[str, Any], g
     a, b = rng.random((50, 9), dtype=np.float32), rng.random((9, 50), dtype=np.float32)
     check(product, coarsen, grid, (8, 8), a, b, np.zeros((50, 50), np.float32), told="")
     kernel = cuda.jit(product, **coarsen)
-    # One after the other, of one kernel.
+    # One after the other, for the same kernel.
     for each in ((8, 8), grid, (16, 8)):
         c = np.zeros((50, 50), np.float32)
         kernel[each, (8, 8)](a, b, c)
@@ -161,7 +161,7 @@ def test_loops_returns_and_functions(function: Any, n: int) -> None:
 
 
 def meets(x: Any, y: Any) -> None:
-    """Barriers for data in memory, and as many iterations as the block's number."""
+    """Barriers around memory accesses, and a trip count that is the block's index."""
     t, base = cuda.threadIdx.x, cuda.blockIdx.x * cuda.blockDim.x
     for turn in range(cuda.blockIdx.x + 1):
         y[base + t] += x[base + (t + turn) % 64]

@@ -1,4 +1,4 @@
-"""What messages call the things that a kernel uses and cannot have."""
+"""The terms of messages for objects that kernels do not support."""
 
 import math
 import os
@@ -79,7 +79,7 @@ def test_a_table_says_what_to_make_of_it(out):
     [
         ([], "from weft import cuda", False),
         (["-m", "weft.numba"], "from numba import cuda", True),
-        # A package of the program's own that replaces Numba.
+        # A package of the user that replaces Numba.
         ([], "import sys, types; sys.modules['numba'] = types.ModuleType('numba'); from weft import cuda", True),
     ],
 )

@@ -1,4 +1,4 @@
-"""Names that are not there: which is meant, or what to write instead."""
+"""Unknown names: messages suggest a similar name or a replacement."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Python that is newer than the parser's grammar: what f-strings of Python 3.12 print, and that files are read."""
+"""Syntax that is newer than the parser's grammar: the output of Python 3.12 f-strings, and files that must parse."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_newer_texts_are_compiled_whatever_python_runs(tmp_path):
     assert "1 kernel" in out
 
 
-# The library's files with the most unusual Python, of whatever version runs the test.
+# Files of the standard library with unusual syntax, from the Python version that runs the test.
 UNUSUAL = """
     dataclasses.py traceback.py turtle.py typing.py enum.py inspect.py _pydecimal.py test/test_fstring.py
     test/test_tstring.py test/test_type_params.py test/test_type_aliases.py test/test_grammar.py

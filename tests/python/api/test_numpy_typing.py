@@ -1,4 +1,4 @@
-"""`typing="numpy"` in whole functions: Python itself, with NumPy's scalars, says what they give."""
+"""`typing="numpy"` in whole functions: Python with NumPy scalars is the reference."""
 
 import os
 import subprocess
@@ -134,7 +134,7 @@ DTYPES = ["uint8", "int8", "int16", "int32", "uint32", "int64", "float16", "floa
 
 
 def run(function, a, typing="numpy"):
-    """What a device function gives of an array, as its own type."""
+    """The results of a device function for an array, with their own type."""
     f = cuda.jit(device=True, typing=typing)(function)
     dtype = np.dtype(str(f.result_type((weft.typeof(a),))).replace("boolean", "bool"))
 

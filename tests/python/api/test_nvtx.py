@@ -1,4 +1,4 @@
-"""Ranges for profilers (NVTX): calls that a profiler's library in C receives, on the CPU and over a driver in C."""
+"""Profiler ranges (NVTX): the calls that a profiler library in C receives, on the CPU and over the fake driver."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def profiler(tmp_path_factory):
 
 @pytest.fixture
 def told(profiler, tmp_path):
-    """What a program makes the profiler write, as lines; its environment can be changed."""
+    """The lines that the profiler writes for a program; its environment can be changed."""
 
     def told(code: str, **env: str) -> list[str]:
         script, ranges = tmp_path / "script.py", tmp_path / "ranges"
@@ -68,7 +68,7 @@ def told(profiler, tmp_path):
 
 
 def pushes(lines: list[str]) -> list[tuple[int, int, str, str]]:
-    """Depth, category, payload and message of each range, in the order of their beginnings."""
+    """Depth, category, payload and message of each range, in the order of their starts."""
     found = [line.split("\t")[1:] for line in lines if line.startswith("push")]
     return [(int(depth), int(category), payload, message) for depth, category, payload, message in found]
 
@@ -91,7 +91,7 @@ def test_compilations_copies_and_launches_are_ranges_of_a_domain(told) -> None:
         (0, COPY, "32", "copy device to device 32 bytes"),
         (0, COPY, "32", "copy device to host 32 bytes"),
     ]
-    # One begins when the one before has ended.
+    # Each range starts after the end of the one before.
     assert [line.split("\t")[0] for line in lines[5:]] == ["push", "pop"] * 5
 
 

@@ -136,7 +136,7 @@ def computed(kernel, *args) -> list[float]:
 
 
 def test_defaults_keep_their_values(monkeypatch) -> None:
-    """They are values of the function, made once where it is defined, and their names may mean something else now."""
+    """They are evaluated once, at the function's definition, and their names may refer to other objects now."""
 
     def make():
         gone = 7
@@ -191,7 +191,7 @@ def test_defaults_of_device_functions_and_ufuncs_keep_their_values(monkeypatch) 
 
 
 def test_a_default_is_carried_as_a_value_and_annotations_are_left_behind(tmp_path) -> None:
-    """Another process has none of the names of a default or an annotation."""
+    """Names in a default or an annotation may not exist in another process."""
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(

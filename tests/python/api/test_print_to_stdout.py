@@ -108,7 +108,7 @@ def test_without_a_stdout(monkeypatch, capfd):
 
 @pytest.mark.cpu
 def test_long_launches_show_what_they_print():
-    """A launch that goes on is looked up from now and then."""
+    """The output of a running launch is polled periodically."""
     seen = []
 
     class Stop(io.StringIO):
@@ -180,7 +180,7 @@ def poll(is_done):
 
 
 def test_the_order_of_kernels_is_kept():
-    """Of one module and of several, over more laps of a GPU's buffer than one."""
+    """For one module and several, with more output than a GPU's ring buffer holds."""
 
     @cuda.jit
     def other(i):
@@ -211,11 +211,11 @@ def test_texts_of_many_lengths():
 
 @pytest.mark.cuda
 def test_what_finds_no_room_on_a_gpu_is_counted():
-    # How much room there is, the driver says: more and more until it is not enough.
+    # The driver determines the buffer size: increase the output until the buffer overflows.
     for n in (100, 400, 1600):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             say_much[64, 128](n)
-            # The host reads while it waits: it begins when there is long no room any more.
+            # The host reads while it waits, which starts long after the buffer is full.
             time.sleep(n / 50)
             cuda.synchronize()
             say[1, 1](1)

@@ -1,7 +1,6 @@
-"""The line that is shown of long compilations and copies: on a terminal, and the text that remains there; nothing
-anywhere else.
+"""The progress line of long compilations and copies, and the text that remains afterwards: on terminals only.
 
-A function of the extension, for these tests only, sets the thresholds of long and of large.
+A function of the extension, for these tests only, sets the thresholds for time and size.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ WIDTH = 100
 
 
 class Screen:
-    """What a terminal shows: enough of one for lines that are drawn, and taken away."""
+    """A minimal terminal emulator: lines that are drawn and erased."""
 
     def __init__(self) -> None:
         self.lines, self.row, self.column = [""], 0, 0
@@ -105,7 +104,7 @@ def script_of(code, tmp_path, after):
 
 
 def on_terminal(code, tmp_path, after=0, interrupt=False, **env):
-    """Runs a program on a terminal of its own: all that it wrote there, and how it ended."""
+    """Runs a program on its own terminal: its output there, and its exit code."""
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     program = subprocess.Popen(
@@ -132,7 +131,7 @@ def on_terminal(code, tmp_path, after=0, interrupt=False, **env):
 
 
 def left(written):
-    """What a terminal shows at the end."""
+    """The content of a terminal at the end."""
     screen = Screen()
     screen.feed(written)
     return screen.shown()
@@ -182,7 +181,7 @@ def test_nothing_is_shown_where_it_is_not_wanted_or_cannot_be(tmp_path, env) -> 
 
 
 def test_nothing_is_shown_where_the_standard_error_is_not_pythons(tmp_path) -> None:
-    """As in a notebook, whose server may have been started on a terminal."""
+    """As in a notebook whose server was started on a terminal."""
     assert on_terminal("import io\nsys.stderr = io.StringIO()\n" + COMPILES, tmp_path) == ("done\r\n", 0)
 
 

@@ -1,4 +1,4 @@
-"""Large arrays of the host that a kernel only reads are read where they are, on the CPU; what it writes is copied."""
+"""On the CPU, a kernel reads large read-only host arrays in place; arrays that it writes are copied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def where(x: Any, place: Any, out: Any) -> None:
 
 
 def is_in_place(x: Any, of: Any = None) -> bool:
-    """Whether a kernel reads through `x` what it writes to the memory where `x`, or what it is of, begins."""
+    """Whether a kernel's writes to the start of the memory of `x`, or of its base, are visible through `x`."""
     array = x if of is None else of
     layout = "::1" if array.flags.c_contiguous else ":"
     kernel = cuda.jit(f"void(float64[{layout}], CPointer(float64), float64[::1])")(where)
@@ -50,14 +50,14 @@ def on_the_cpu() -> None:
 
 @pytest.fixture
 def at_an_end() -> Iterator[tuple[Any, Any]]:
-    """An array, and a function that changes the memory after it: protects it, or returns it to the system."""
+    """An array, and a function that protects or unmaps the memory after it."""
     with host_memory.at_an_end(N) as (x, change):
         x[:] = np.arange(N)
         yield x, change
 
 
 def test_what_is_only_read_is_read_where_it_is(at_an_end) -> None:
-    x, _ = at_an_end  # elsewhere the guard of a thread's stack may come after an array
+    x, _ = at_an_end  # at other addresses, a stack's guard page may follow an array
     assert is_in_place(x)
     assert is_in_place(x[100:])
     assert is_in_place(x[::3])

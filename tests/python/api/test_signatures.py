@@ -1,4 +1,4 @@
-"""Declared signatures: how they are written, what is converted to them, which of several is taken."""
+"""Declared signatures: their syntax, conversions of arguments, and overload resolution."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_numbas_ranks_decide_between_signatures() -> None:
     # Numba counts uint16 to float32 as unsafe.
     run(kernel, out, np.uint16(3))
     assert out.tolist() == [3.0]
-    # A more general array is a safe conversion, which is worse than a promotion.
+    # A more general array type is a safe conversion, which ranks below a promotion.
     kernel = cuda.jit(["void(float64[:], float32)", "void(float64[::1], float64)"])(fill_function)
     run(kernel, out, np.float32(0.5))
     assert out.tolist() == [0.5]
@@ -144,7 +144,7 @@ def test_signatures_are_compiled_at_once() -> None:
 
 
 def numbas(kind: str, text: str, **attributes: object) -> object:
-    """Similar to a type of Numba's: recognized by its class and module, read by its attributes."""
+    """Similar to a Numba type: recognized by its class and module, read by its attributes."""
     class_ = type(kind, (), {"__module__": "numba.core.types", "__str__": lambda _: text})
     made = class_()
     made.__dict__.update(attributes)
@@ -187,7 +187,7 @@ def test_types_of_numba_are_read() -> None:
 
 @pytest.mark.parametrize("aligned", [False, True])
 def test_records_of_numba_are_aligned_as_their_dtype(aligned) -> None:
-    """A declared signature is that of an array of the dtype that Numba's record was made of."""
+    """A declared signature is that of an array with the dtype from which Numba's record was made."""
     dtype = np.dtype([("s0", "u1"), ("s1", "u8")], align=aligned)
     u1, u8 = numbas("Integer", "uint8"), numbas("Integer", "uint64")
     offsets = [dtype.fields[name][1] for name in ("s0", "s1")]

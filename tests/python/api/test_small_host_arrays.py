@@ -1,4 +1,4 @@
-"""Small arrays of the host as arguments, several at a time: on a GPU they travel together."""
+"""Several small host arrays as arguments: on a GPU they are copied in one transfer."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def test_arrays_that_share_elements_are_one_memory() -> None:
     shift[1, 32](memory[:32], memory[16:], other, small)
     half = before.copy()
     half[32:] += before[:32] + 1
-    # The device decides which of two threads accesses an element first: only elements that one thread reaches are
-    # compared.
+    # The order of two threads that access the same element is unspecified: compare only elements of one thread.
     np.testing.assert_array_equal(memory[:16], half[:16])
     assert small.all()
 

@@ -1,4 +1,4 @@
-"""The text that is compiled is that of the function, whatever became of its file since."""
+"""The compiled source is that of the function, even if its file has changed since."""
 
 import importlib.util
 import inspect
@@ -309,7 +309,7 @@ WHILE = "def made(out):\n    while out[0] < 1:\n        "
 @pytest.mark.parametrize("edit", ["out[0] = 2", "out[0] = 1.0", "out[1] = 1", "out[0] += 1", "pass"])
 def test_a_text_that_is_not_quite_the_functions_is_not_taken(edit):
     def make():
-        # The text is a constant of a call that has returned.
+        # The source is a constant of a call that has returned.
         return executed(WHILE + "out[0] = " + str(int("1")))
 
     made = make()
@@ -450,7 +450,7 @@ def test_a_text_is_held_against_the_code_without_a_tree(tmp_path, text):
 def test_what_is_no_plain_definition_is_left_to_the_tree(tmp_path):
     function = load(tmp_path / "no.py", "async def f(a):\n    a[0] = 1\n").f
     assert _source._compile_directly("async def f(a):\n    a[0] = 1\n", function.__code__) is None
-    # A text that was given need not be indented as its function was.
+    # An explicit source need not have the indentation of its function.
     made = load(tmp_path / "given.py", "def make(n):\n    def f(a):\n        a[0] = n\n    return f\nf = make(1)\n").f
     assert _source._compile_directly("def f(a):\n    a[0] = n\n", made.__code__) is None
     assert _source._compile_directly("def f(a\n", made.__code__) is None
@@ -460,7 +460,7 @@ def test_what_is_no_plain_definition_is_left_to_the_tree(tmp_path):
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps these texts from 3.13 on")
 @pytest.mark.parametrize("is_typed", [False, True])
 def test_kernels_of_no_file(is_typed):
-    """Typed into a plain interpreter, or given to it with ``-c``."""
+    """Typed at a plain interpreter's prompt, or passed with ``-c``."""
     lines = (
         "from weft import cuda\n@cuda.jit\ndef kernel(x):\n    print('got', x)\n\nkernel[1, 1](7)\ncuda.synchronize()\n"
     )

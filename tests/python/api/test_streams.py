@@ -37,7 +37,7 @@ def test_default_streams():
 
 
 def test_a_foreign_stream_is_only_asked_about_when_it_is_used():
-    stream = cuda.external_stream(0x12345678)  # no stream has it: a driver that is called with it ends the process
+    stream = cuda.external_stream(0x12345678)  # not a valid handle: a driver call with it would crash the process
     assert int(stream) == 0x12345678
     assert int(stream.handle) == 0x12345678
     assert "305419896" in repr(stream)
@@ -121,7 +121,7 @@ def test_streams_of_other_libraries_say_so() -> None:
 
 
 class Protocol:
-    """A stream of another library's, as CUDA's stream protocol has it."""
+    """A stream of another library, with CUDA's stream protocol."""
 
     def __init__(self, of, version=0) -> None:
         self.told = (version, int(of))
@@ -131,7 +131,7 @@ class Protocol:
 
 
 class OldProtocol:
-    """The same as the first versions of cuda.core had it."""
+    """The same protocol as in the first versions of cuda.core."""
 
     def __init__(self, of) -> None:
         self.__cuda_stream__ = (0, int(of))

@@ -1,4 +1,4 @@
-"""64 threads that compile and launch at once: the same kernel, different ones, wrong ones; and a fork meanwhile."""
+"""64 threads that compile and launch concurrently: the same kernel, different ones, wrong ones; concurrent forks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fresh(number: int):
 
 
 def at_once(work) -> list:
-    """What `work(n)` gives in each of the threads, which begin together."""
+    """The results of `work(n)` in threads that start at the same time."""
     start = threading.Barrier(THREADS)
 
     def begin(number: int):
@@ -114,7 +114,7 @@ def test_threads_decode_one_file(monkeypatch) -> None:
     other = []
 
     def interrupted(name: str, *args: object) -> object:
-        # While one thread imports what decodes, another one has it already, and comes to the end.
+        # While one thread imports the decoder, another one has it already, and finishes.
         if name == "importlib.util" and not other:
             other.append(None)
             other[0] = text.lines()
@@ -126,7 +126,7 @@ def test_threads_decode_one_file(monkeypatch) -> None:
     assert other == [lines]
 
 
-# Threads do something, and meanwhile the process forks: the children must be able to do it, too.
+# The process forks while threads run some operation: the children must be able to run it, too.
 FORKS = """
 import os, signal, threading
 import numpy as np
@@ -172,8 +172,8 @@ def work(n):
 FIRST = work(0)
 """
 
-# The first one to type them has weft's own functions parsed. Python has imported its modules for the first call by
-# then: a fork during an import hangs in Python itself.
+# The first thread that types them parses weft's own functions. Python's modules are imported before: a fork during an
+# import hangs in Python itself.
 TYPES = """
 @cuda.jit(device=True)
 def plain(x):
@@ -196,7 +196,7 @@ def test_a_fork_while_others_work(tmp_path, work: str) -> None:
 
 
 def forking(tmp_path, program: str, **environment: str) -> None:
-    """A program that forks, and prints that it is done."""
+    """A program that forks, and prints a line at the end."""
     script = tmp_path / "forks.py"
     script.write_text(program)
     command = [sys.executable, "-W", "ignore", script]
@@ -206,7 +206,7 @@ def forking(tmp_path, program: str, **environment: str) -> None:
 
 
 def test_a_fork_while_a_kernel_prints(tmp_path) -> None:
-    """Output that is not read fills a pipe, so that the launch in the parent does not end."""
+    """Unread output fills a pipe, so that the launch in the parent does not end."""
     program = """
 import os, signal, threading
 import numpy as np

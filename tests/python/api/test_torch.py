@@ -1,4 +1,4 @@
-"""PyTorch's tensors of the host, where PyTorch is: as arguments, as device arrays, and of device arrays.
+"""PyTorch CPU tensors, if PyTorch is installed: as arguments, as device arrays, and made from device arrays.
 
 `test_dlpack.py` has the same without PyTorch.
 """
@@ -84,7 +84,7 @@ def test_classes_of_tensors() -> None:
 
 
 class Asked(torch.Tensor):
-    """It overrides attributes: they are read as those of any library."""
+    """A subclass that overrides attributes: these are read as for any other library."""
 
     asked: list[str]
     gradient = False
@@ -124,7 +124,7 @@ def test_classes_with_attributes_of_their_own() -> None:
 
 
 class Watched(torch.Tensor):
-    """It intercepts all operations."""
+    """A subclass that intercepts all operations."""
 
     asked: ClassVar[list[str]] = []
 
@@ -143,7 +143,7 @@ def test_classes_that_see_to_calls() -> None:
 
 
 def test_negatives_are_refused_whatever_view_they_are() -> None:
-    """Their strides are even; a tensor with an odd one is none."""
+    """Their strides are even; a tensor with an odd stride is rejected."""
     whole = torch.arange(24.0).reshape(4, 6).to(torch.complex64).conj().imag
     views = {
         "whole": whole,

@@ -1,4 +1,4 @@
-"""Arrays of other libraries on a GPU: PyTorch's by C functions, CuPy's by their interface, JAX's; each where it is."""
+"""Arrays of other libraries on a GPU: PyTorch by C functions, CuPy by its interface, JAX; each if installed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_tensors_that_are_refused(torch: Any) -> None:
 
 
 def test_a_launch_comes_after_what_the_producer_has_queued(torch: Any) -> None:
-    """In a stream of its own, which nothing else is ordered with."""
+    """In a separate stream without ordering with other streams."""
     one = torch.ones(1 << 20, device="cuda")
     producer, own = torch.cuda.Stream(), cuda.stream()
     for ask in (lambda x: x, cuda.from_dlpack):
@@ -153,7 +153,7 @@ extern "C" __global__ void spin(long long cycles) {
 
 
 def test_a_launch_comes_after_what_cupy_has_queued(cupy: Any) -> None:
-    """In a stream of its own, which nothing else is ordered with; the current stream is a thread's."""
+    """In a separate stream without ordering with other streams; each thread has its own current stream."""
     spin = cupy.RawKernel(SPIN, "spin")
     one = cupy.ones(1 << 20)
     add[1, 1](cupy.zeros(1), one)
@@ -165,7 +165,7 @@ def test_a_launch_comes_after_what_cupy_has_queued(cupy: Any) -> None:
             spin((1,), (1,), (50_000_000,))
             x += 1
             add[1 << 13, 128, stream](x, one)
-            # The next operation is ordered after the launch if that names no stream.
+            # Without an explicit stream of the launch, the next operation is ordered after it.
             if not stream:
                 x += 1
         return x
@@ -203,7 +203,7 @@ def test_cupys_arrays_are_what_their_interface_says(cupy: Any) -> None:
     "env", [{}, {"CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": "2"}, {"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}]
 )
 def test_cupys_settings(cupy: Any, env: dict[str, str], tmp_path: Path) -> None:
-    """Each is CuPy's when it is imported: version 2 names no stream; a default stream of each thread's own is 2."""
+    """Settings that CuPy reads when it is imported: version 2 has no stream; the per-thread default stream is 2."""
     del cupy
     script = tmp_path / "settings.py"
     script.write_text(
@@ -299,7 +299,7 @@ def test_what_torch_cannot_capture_is_refused_and_the_capture_goes_on(torch: Any
         ):
             with pytest.raises(weft.errors.DriverError, match=words):
                 call()
-        # Weft's own memory comes and goes meanwhile.
+        # weft allocates and frees its own memory at the same time.
         large = cuda.device_array(1 << 25)
         del large
         gc.collect()
@@ -331,7 +331,7 @@ def test_launches_in_a_graph_that_cupy_captures(cupy: Any, non_blocking: bool) -
 
 
 def test_arrays_of_jaxs(monkeypatch) -> None:
-    # It would take three quarters of the device for itself.
+    # JAX would reserve three quarters of the device memory.
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":

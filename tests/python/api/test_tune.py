@@ -1,4 +1,4 @@
-"""`cuda.jit(tune=True)` and `coarsen="auto"`: what a program computes is the same, and `explain` says what runs."""
+"""`cuda.jit(tune=True)` and `coarsen="auto"`: results do not change, and `explain` reports the variant that runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from weft import cuda
 
-# The settings would override what these tests expect.
+# These settings would override the expected behavior.
 pytestmark = pytest.mark.skipif(
     bool(os.environ.get("WEFT_COARSEN") or os.environ.get("WEFT_TUNE")), reason="a setting says how to coarsen"
 )

@@ -1,4 +1,4 @@
-"""Kernels, streams, events, faults and other libraries' arrays on a machine with two GPUs. See `test_fake_gpus.py`."""
+"""Kernels, streams, events, errors and other libraries' arrays on a machine with two GPUs. See `test_fake_gpus.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_each_device_has_arrays_and_kernels_of_its_own():
     with pytest.raises(LaunchError, match="the array is on device 1, but the current device is 0"):
         add[4, 256](there, 7)
     assert here.copy_to_host().tolist() == list(range(3, 1003))
-    # Copies know where both ends are.
+    # Copies determine the devices of source and destination.
     here.copy_to_device(there)
     assert here.copy_to_host().tolist() == list(range(7, 1007))
     assert there[10:20].copy_to_host().tolist() == list(range(17, 27))
@@ -81,7 +81,7 @@ def test_default_streams_and_events_mean_the_current_device():
         with pytest.raises(ValueError, match="the event belongs to device 0, but the work is for device 1"):
             begin.record()
     begin.record()
-    # The first device waits for what the second one does.
+    # The first device waits for the second one.
     there[1].wait()
     end.record()
     end.synchronize()
@@ -146,7 +146,7 @@ def test_arrays_of_other_libraries(library):
         add[1, 128](there, 3)
         cuda.synchronize()
     assert total() == 300
-    # Where access between peers is on, kernels of the first device reach it.
+    # With peer access, kernels of the first device can access it.
     told = ""
     try:
         add[1, 128](there, 3)

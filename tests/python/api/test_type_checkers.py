@@ -1,4 +1,4 @@
-"""What type checkers and editors see of weft: kernels with their parameters, and every name that kernels use."""
+"""weft's types for type checkers and editors: kernels with their parameters, and every name that kernels use."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ PACKAGE = Path(weft.__file__).parent
 
 
 def lines_of(output, pattern):
-    """The lines of the uses that a checker complains of."""
+    """The lines of the uses that a checker rejects."""
     return sorted({int(found) for found in re.findall(pattern, output, re.MULTILINE)})
 
 

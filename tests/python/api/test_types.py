@@ -1,4 +1,4 @@
-"""Types and signatures: `weft.float32` and its like."""
+"""Types and signatures: `weft.float32`, …."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_every_name_of_a_number_is_its_type() -> None:
         assert module.byte == module.uchar == module.uint8
         assert module.char == module.int8
         assert module.long_ == module.ssize_t == module.int64
-    # NumPy's `byte` has a sign, Numba's has none.
+    # NumPy's `byte` is signed, Numba's is unsigned.
     assert weft.from_dtype(np.byte) == weft.int8
     assert weft.typeof(np.byte(1)) == weft.int8
 
@@ -209,7 +209,7 @@ def test_dtypes_and_types() -> None:
             weft.from_dtype(wrong)
         with pytest.raises(TypeError, match="not supported"):
             cuda.device_array(3, wrong)
-    # NumPy makes such a dtype dimensions of the array.
+    # NumPy converts a subarray dtype to dimensions of the array.
     with pytest.raises(TypeError, match="not supported"):
         cuda.device_array(3, np.dtype(("f4", 2)))
 

@@ -1,4 +1,4 @@
-"""Kernels, launches and device arrays as pickles in workers of other processes; which GPU a worker has."""
+"""Kernels, launches and device arrays as pickles in worker processes; which GPU a worker uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft import cuda, workers
 
 CPU = os.environ.get("WEFT_DEVICE") == "cpu"
 
-# Each way of a pool takes these functions; all that they use is of the script's own `__main__`.
+# All kinds of process pools run these functions. Everything that they use is in the script's `__main__`.
 SCRIPT = """
 import sys
 import numpy as np
@@ -178,7 +178,7 @@ def test_a_process_has_one_of_equal_functions():
     copies = [pickle.loads(pickle.dumps(kernel)) for kernel in others]
     assert len({id(copy) for copy in (first, *copies)}) == 5
     assert [value(copy) for copy in copies] == [7, 6, 9, 6]
-    # Properties of the kernel are properties of its launches.
+    # Attributes of the kernel are also attributes of its launches.
     assert pickle.loads(pickle.dumps(make(3)[1, 1])).dispatcher is first
 
 
@@ -247,7 +247,7 @@ def test_functions_that_call_each_other(tmp_path):
     copy = pickle.loads(pickle.dumps(kernel))
     assert value(copy) == 1
     assert pickle.loads(pickle.dumps(copy)) is copy
-    # In a process that has none of them.
+    # In a process that does not have any of them.
     file = tmp_path / "kernel.pickle"
     file.write_bytes(pickle.dumps(kernel))
     load = f"import pickle, numpy as np\nx = np.zeros(1)\npickle.load(open({str(file)!r}, 'rb'))[1, 1](x)\nprint(x)"
@@ -300,7 +300,7 @@ def test_device_arrays_are_copied_through_the_host():
         np.testing.assert_array_equal(copy.copy_to_host(), expected)
         copy[:] = 0
         np.testing.assert_array_equal(array.copy_to_host(), expected)
-    # NumPy's bytes go beside the text of the pickle, if the transport supports that.
+    # NumPy's data is sent out of band (pickle protocol 5), if the transport supports that.
     buffers = []
     text = pickle.dumps(x, 5, buffer_callback=buffers.append)
     assert len(buffers) == 1
@@ -337,7 +337,7 @@ def test_modules_that_go_by_value(tmp_path, monkeypatch):
 
 
 def chosen(call, **environment):
-    """What `select_gpu` gives in a process of its own, and what the variable is then."""
+    """The result of `select_gpu` in a separate process, and the variable afterwards."""
     code = f"import os\nfrom weft import workers\nprint(workers.{call}, os.environ.get(workers.VISIBLE))"
     unset = dict.fromkeys(workers.LOCAL_RANKS, "")
     return python("-c", code, **({"WEFT_DEVICE": "auto"} | unset | environment)).split()

@@ -1,4 +1,4 @@
-"""Large arrays of the host that a kernel writes are written where they are, on the CPU, and nothing beside them is."""
+"""On the CPU, a kernel writes large host arrays in place, and writes nothing outside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft import cuda, float64, int32
 
 LARGE = 1 << 20  # bytes
 N = (LARGE >> 3) + 37  # float64
-# Bytes before and after an array that are compared: as many as must exist for the array not to be copied.
+# The number of bytes before and after an array that are compared. They must exist, or the array is copied.
 BESIDE = 64 * mmap.PAGESIZE
 
 
@@ -30,7 +30,7 @@ def where(x: Any, place: Any, out: Any) -> None:
 
 
 def is_in_place(x: Any, of: Any = None, kernel: Any = where) -> bool:
-    """Whether what a kernel writes to the first element of `x`, or of what it is of, is in its own memory at once."""
+    """Whether a kernel's write to the first element of `x`, or of its base, is visible in its memory at once."""
     own = x if of is None else of
     layout = {1: "::1" if own.flags.c_contiguous else ":"}.get(own.ndim, ", ".join([":"] * own.ndim))
     launched = cuda.jit(f"void(float64[{layout}], CPointer(float64), float64[::1])")(kernel)
@@ -43,7 +43,7 @@ def is_in_place(x: Any, of: Any = None, kernel: Any = where) -> bool:
 
 
 def test_what_is_large_and_has_no_gaps_is_written_where_it_is() -> None:
-    # elsewhere the guard of a thread's stack may come after an array, and the array is copied
+    # at other addresses, a stack's guard page may follow an array, and the array is copied
     x = np.arange(1.0, 2 * N)[:N]
     assert is_in_place(x)
     assert is_in_place(np.arange(2.0 * N)[100 : N + 100])
@@ -163,7 +163,7 @@ UNGUARDED = [store, store_in_front, half_in_front, augmented, in_turns, as_views
 
 
 def in_the_middle(shape: Any, dtype: Any, order: str = "C") -> tuple[Any, Any]:
-    """An array between bytes that are not its own, and those bytes with its own."""
+    """An array between other bytes, and the whole buffer."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     memory = np.random.default_rng(7).integers(1, 100, size + 2 * BESIDE, np.uint8)
@@ -173,7 +173,7 @@ def in_the_middle(shape: Any, dtype: Any, order: str = "C") -> tuple[Any, Any]:
 
 
 def check(kernel: Any, x: Any, memory: Any, *, threads: int | None = None, wrap: Any = lambda x: x) -> None:
-    """More threads than there are elements do what they do to a part of memory of a device, and nothing beside it."""
+    """More threads than elements: the results are those for a view of device memory, and no byte outside changes."""
     before, device = memory.copy(), cuda.to_device(memory)
     copy = device[BESIDE:-BESIDE].view(x.dtype).reshape(x.shape, order="C" if x.flags.c_contiguous else "F")
     blocks = -(-(threads or x.size) // 256) + 1
@@ -424,7 +424,7 @@ def test_arrays_that_share_memory_are_one() -> None:
         want[5 + i + 1] = want[i] + 1
     np.testing.assert_array_equal(base, want)
     base[:] = 0
-    chain[1, 32](base[::2][: N // 2], base)  # the one has gaps: both are a copy
+    chain[1, 32](base[::2][: N // 2], base)  # one has gaps: both are copied
     want[:] = 0
     for i in range(1000):
         want[2 * (i + 1)] = want[i] + 1

@@ -1,4 +1,4 @@
-"""The variant of a kernel that writes large arrays of the host where they are: when it is compiled, and who sees it."""
+"""The variant of a kernel that writes large host arrays in place: when it is compiled, and where it is listed."""
 
 from __future__ import annotations
 

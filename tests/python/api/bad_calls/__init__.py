@@ -1,1 +1,1 @@
-"""Wrong calls and wrong kernels, one row each, and what a person must read of each: see `cases.py`."""
+"""Wrong calls and wrong kernels, one row each, with the required content of their messages: see `cases.py`."""

@@ -1,9 +1,9 @@
-"""What a row of a wrong call or a wrong kernel is, the names that it can use, and how its exception is judged.
+"""Rows of wrong calls and wrong kernels: their form, the names that they can use, and the check of their exceptions.
 
-A row says which exception classes fit, which pattern of the text names the argument or the value, and which pattern
-says how to fix it. A kernel that is not compiled must show its line with a caret, too. The verdicts: `good`; `weak`, if
-the text lacks something; `wrong`, if the class is another or the fault is weft's own; `silent`, if nothing is raised. A
-case that ends the interpreter is a `crash`; the process that runs the rows reports it.
+A row has the accepted exception classes, a pattern for the part of the message that names the argument or the value,
+and a pattern for the suggested fix. A compile error must also show the kernel's line with a caret. The verdicts are:
+`good`; `weak`, if the message lacks something; `wrong`, if the class is another one or the error is internal to weft;
+`silent`, if nothing is raised. A case that ends the interpreter is a `crash`, which the parent process reports.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def add(a, b):
 
 
 def namespace() -> dict[str, object]:
-    """The names that rows use."""
+    """The names that rows can use."""
     known: dict[str, object] = {"np": np, "weft": weft, "cuda": cuda, "types": types, "__name__": "bad"}
     return known | {"x": x, "dev": dev, "inc": inc, "two": two, "add": add}
 
@@ -120,5 +120,5 @@ def verdict(case: Case, number: int) -> tuple[str, str]:
 
 
 def is_at_a_line(text: str) -> bool:
-    """Whether a text shows a source position."""
+    """Whether a message shows a source position."""
     return "^" in text and re.search(r"--> .*:\d+:\d+", text) is not None

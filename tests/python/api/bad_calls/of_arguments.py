@@ -5,7 +5,7 @@ from __future__ import annotations
 from bad_calls.cases import call
 
 CASES = [
-    # How many, and by which name.
+    # Number and names of arguments.
     call("two[1, 1](x())", "TypeError", "n", "2|two"),
     call("two[1, 1]()", "TypeError", "x", "2|two"),
     call("inc[1, 1](x(), 5)", "TypeError", "1 |one|takes"),
@@ -13,7 +13,7 @@ CASES = [
     call("two[1, 1](x(), 5, n=5)", "TypeError", "`?n`?"),
     call("two[1, 1](*[x()] * 9)", "TypeError", "2|two"),
     call("inc.forall(8)(x(), 1, 2)", "TypeError", "1 |one|takes"),
-    # Of which kind.
+    # Kinds of arguments.
     call("inc[1, 1]([1, 2, 3])", "TypeError", "`x`", "array|tuple"),
     call("inc[1, 1]({})", "TypeError", "`x`", "pass"),
     call("inc[1, 1]({1})", "TypeError", "`x`", "pass"),
@@ -94,7 +94,7 @@ CASES = [
     call("two[1, 1](x(), 2**64)", "OverflowError", "`n`", "2\\*\\*64|64|array|float"),
     call("two[1, 1](x(), -2**63 - 1)", "OverflowError", "`n`", "64|array|float"),
     call("two[1, 1](x(), (1, 2**80))", "OverflowError", "`n`|large"),
-    # Against what was declared.
+    # Arguments that contradict a declared signature.
     call("cuda.jit('void(float32[:], int32)')(two.py_func)[1, 1](x(), 1.5)", "TypeError", "`n`", "int32"),
     call("cuda.jit('void(float32[:], int32)')(two.py_func)[1, 1](x(), x())", "TypeError", "`n`|array", "int32"),
     call("cuda.jit('void(float32[:], int32)')(two.py_func)[1, 1](5, 1)", "TypeError", "`x`|int64", "float32"),

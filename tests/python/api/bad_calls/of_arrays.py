@@ -5,7 +5,7 @@ from __future__ import annotations
 from bad_calls.cases import call
 
 CASES = [
-    # Making them.
+    # Construction.
     call("cuda.device_array(-1)", "ValueError", "-1|negative"),
     call("cuda.device_array((3, -2))", "ValueError", "-2|negative"),
     call("cuda.device_array(2.5)", "TypeError", "shape", "integer"),
@@ -39,7 +39,7 @@ CASES = [
     call("cuda.to_device(x(), to=dev(3))", "ValueError", "shape"),
     call("cuda.to_device(x(), to=x())", "TypeError|ValueError", "to|device", "device"),
     call("cuda.to_device(x(3, np.float64), to=dev(3))", "TypeError|ValueError", "float64", "float32"),
-    # Copying them.
+    # Copies.
     call("dev(3).copy_to_host(np.zeros(3))", "TypeError|ValueError", "float64", "float32"),
     call("dev(3).copy_to_host(np.zeros(4, 'f4'))", "ValueError", "shape"),
     call("dev(3).copy_to_host([0, 0, 0])", "TypeError", "list", "array"),
@@ -50,7 +50,7 @@ CASES = [
     call("dev(3).copy_to_device([1, 2, 3])", "TypeError", "list", "array"),
     call("dev(3).copy_to_device(None)", "TypeError|ValueError", "None", "array"),
     call("dev(3).copy_to_device(x(4))", "ValueError", "shape"),
-    # Indices and what is stored.
+    # Indices and stores.
     call("dev(3)[9]", "IndexError", "9", "3"),
     call("dev(3)[-4]", "IndexError", "-4", "3"),
     call("dev(3)[0, 0]", "IndexError", "too many", "1"),
@@ -65,7 +65,7 @@ CASES = [
     call("dev(3)[5] = 1", "IndexError", "5", "3"),
     call("del dev(3)[0]", "TypeError", "delet"),
     call("dev(3).setitem(9, 1)", "IndexError|TypeError", "9"),
-    # Their methods and names.
+    # Methods and attributes.
     call("dev(3).copy_to_hots()", "AttributeError", "copy_to_hots", "`copy_to_host`"),
     call("dev(3).numpy()", "AttributeError", "numpy", "copy_to_host"),
     call("dev(3).cpu()", "AttributeError", "cpu", "copy_to_host"),
@@ -103,7 +103,7 @@ CASES = [
     call("dev(3).item()", "ValueError", "size 1|one element|single"),
     call("len(cuda.to_device(np.array(1.0)))", "TypeError", "0-d|unsized|dimension"),
     call("next(iter(cuda.to_device(np.array(1.0))))", "TypeError", "0 dimensions"),
-    # Other libraries' arrays, and memory of the host.
+    # Arrays of other libraries, and host memory.
     call("cuda.as_cuda_array(x())", "TypeError", "interface|ndarray", "to_device"),
     call("cuda.as_cuda_array(None)", "TypeError", "interface|None"),
     call("cuda.from_cuda_array_interface({})", "TypeError|ValueError|KeyError", "shape|typestr|data|version"),

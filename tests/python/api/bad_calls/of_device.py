@@ -102,7 +102,7 @@ CASES = [
     ),
     call("cuda.random.xoroshiro128p_uniform_float16", "AttributeError", "float16", "float32"),
     call("cuda.random.rand", "AttributeError", "rand", "philox_uniform_float32"),
-    # Names that are nearly there.
+    # Misspelt names.
     call("cuda.gird", "AttributeError", "gird", "`grid`"),
     call("cuda.to_devise", "AttributeError", "to_devise", "`to_device`"),
     call("cuda.syncthread", "AttributeError", "syncthread", "`syncthreads`"),
@@ -133,7 +133,7 @@ CASES = [
     call("from weft import jit", "ImportError", "jit", r"cuda\.jit"),
     call("from weft.cuda import gird", "ImportError", "gird", "grid"),
     call("import weft.cdua", "ImportError", "cdua"),
-    # Variables of the environment.
+    # Environment variables.
     *(
         call(
             "import subprocess, sys, os\n"

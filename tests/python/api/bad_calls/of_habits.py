@@ -5,7 +5,7 @@ from __future__ import annotations
 from bad_calls.cases import call, kernel
 
 CASES = [
-    # A number where an array is meant.
+    # A number in place of an array.
     kernel(
         "if cuda.grid(1) < out.size:\n    x[0] = 1",
         r"argument 2 \(`out`\) of kernel `k` is a float64, not an array",
@@ -21,7 +21,7 @@ CASES = [
     # Names of NumPy's that kernels do not have are not misspelt.
     kernel("x[:] = np.sort(x)", "`numpy` has no `sort` that a kernel can use", "sort on the host"),
     kernel("x[0] = x.tobytes()[0]", "has no attribute `tobytes`", "x.view"),
-    # CUDA C++'s words.
+    # Names of CUDA C++.
     kernel("i = threadIdx.x\nx[i] = 1", "threadIdx", "cuda.threadIdx|import"),
     kernel("i = cuda.threadIdx[0]\nx[i] = 1", "threadIdx"),
     kernel("i = cuda.threadIdx.w\nx[i] = 1", "`w`|threadIdx", "x|y|z"),
@@ -67,7 +67,7 @@ CASES = [
     kernel("x = cuda.local.array(4, np.float32)\nreturn x", "return", ""),
     kernel("x[i] = 1", "`i`", ""),
     kernel("if cuda.grid(1) < x.size:\n    i = 1\nx[i] = j", "`j`", ""),
-    # NumPy's and CuPy's.
+    # Names of NumPy and CuPy.
     kernel("y = np.array([1.0, 2.0])\nx[0] = y[0]", "array", ""),
     kernel("y = x + 1\nx[0] = y[0]", r"\+", ""),
     kernel("y = x * x\nx[0] = y[0]", r"\*", ""),
@@ -96,7 +96,7 @@ CASES = [
     kernel("x[0] = math.sqrt('4')", "sqrt", "", before="import math"),
     kernel("x[0] = math.sqrt(x)", "sqrt", "", before="import math"),
     kernel("x[0] = math.Pi", "Pi", "pi", before="import math"),
-    # Python's.
+    # Names of Python.
     kernel("y = []\ny.append(1)\nx[0] = y[0]", "list", ""),
     kernel("y = {}\ny[0] = 1\nx[0] = y[0]", "dict", ""),
     kernel("y = [v for v in x]\nx[0] = y[0]", "list|comprehension", ""),
@@ -165,7 +165,7 @@ CASES = [
     call("inc(1, 8)(x())", "ValueError|TypeError", "configuration", r"\["),
     call("add[1, 8](x(), 1)", "TypeError|RuntimeError|ValueError", "add|device", ""),
     call("cuda.jit(inc)[1, 8](x(), 1, 2)", "TypeError", "1|takes", ""),
-    # The host's functions.
+    # Host functions.
     call("cuda.to_device(5 + 1j, 3, 4, 5)", "TypeError", "`to`", "device_array"),
     call("cuda.to_device({'a': 1})", "TypeError|ValueError", "dict|array|object", ""),
     call("cuda.to_device(['a', None])", "TypeError|ValueError", "object|dtype|array", ""),

@@ -1,4 +1,4 @@
-"""Wrong kernels: words and values of Python that kernels do not have, names, calls and types."""
+"""Wrong kernels: keywords and values of Python that kernels do not support, names, calls and types."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CASES = [
     kernel("for i, j in range(3):\n    x[0] = i", "unpack|int64", ""),
     kernel("while x:\n    break", "array|bool|truth", ""),
     kernel("if x == x:\n    x[0] = 1", "array|bool|truth", ""),
-    # Values that there are none of.
+    # Unsupported values.
     kernel("a = [1, 2, 3]\nx[0] = a[0]", "list"),
     kernel("a = [i for i in range(3)]\nx[0] = a[0]", "comprehension"),
     kernel("a = {'a': 1}\nx[0] = a['a']", "dict"),

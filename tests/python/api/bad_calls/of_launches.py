@@ -5,7 +5,7 @@ from __future__ import annotations
 from bad_calls.cases import call
 
 CASES = [
-    # Without a configuration, or with half of one.
+    # A missing or incomplete configuration.
     call("inc(x())", "ValueError", "configuration", r"\["),
     call("inc[1](x())", "TypeError|ValueError", "blockdim|griddim", r"\["),
     call("inc[()](x())", "ValueError", "griddim"),
@@ -62,7 +62,7 @@ CASES = [
     call("inc.forall(8)()", "TypeError", "x"),
     call("inc.configure(1)", "TypeError|ValueError", "blockdim"),
     call("inc.configure(1, 8, steam=0)", "TypeError", "steam"),
-    # Functions in wrong positions.
+    # Kernels and device functions in place of each other.
     call("add(1, 2)", "RuntimeError|TypeError", "add", "py_func|kernel"),
     call("add[1, 1](1, 2)", "RuntimeError|TypeError", "add", "device"),
     call("add.forall(3)(1, 2)", "RuntimeError|TypeError", "add|device"),

@@ -1,4 +1,4 @@
-"""Wrong uses of what makes kernels: `jit`, signatures, `vectorize`, `reduce`, `compile`, `extending`, and of types."""
+"""Wrong uses of `jit`, signatures, `vectorize`, `reduce`, `compile`, `extending`, and of types."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ CASES = [
     call(f"cuda.reduce({SUM})(x(), res=5)", "TypeError|ValueError", "res|int"),
     call("cuda.reduce(lambda a, b, c: a + b)(x())", "TypeError|CompileError", "3|two|2|argument"),
     call("cuda.reduce(5)", "TypeError", "int|function"),
-    # Functions of other code, and code for other programs.
+    # Foreign functions, and code for other programs.
     call("cuda.declare_device('f', '(int32)')", "TypeError|ValueError|CompileError", "[Rr]eturn"),
     call("cuda.declare_device('f-g', 'int32(int32)')", "ValueError", "f-g"),
     call("cuda.declare_device(5, 'int32(int32)')", "TypeError", "int|name|str"),

@@ -1,4 +1,4 @@
-"""What a beginner, a programmer of CUDA C++, a user of NumPy's and a library's author write before they know weft."""
+"""Wrong uses by beginners, CUDA C++ programmers, NumPy users and library authors who do not know weft yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = [
     call("inc[1, 8](x(), stream=0)", "TypeError", "stream", r"\["),
     call("inc[1, 8].synchronize()", "AttributeError", "synchronize", r"cuda\.synchronize"),
     call("inc[1, 8](x()).copy_to_host()", "AttributeError", "None"),
-    # NumPy's and CuPy's, on the host.
+    # NumPy and CuPy, on the host.
     call("dev(3).astype('nope')", "TypeError", "nope"),
     call("dev(3).astype('i4', casting='same')", "ValueError", "casting", "same_kind"),
     call("dev(3).astype('i4', casting='safe')", "TypeError", "float32.*int32", "safe"),
@@ -50,7 +50,7 @@ CASES = [
     call("cuda.zeros_like(dev(3))", "AttributeError", "zeros_like", "device_array_like"),
     call("cuda.asnumpy(dev(3))", "AttributeError", "asnumpy", "copy_to_host"),
     call("cuda.arange(3)", "AttributeError", "arange", "to_device"),
-    # A library's author.
+    # Library authors.
     call("inc.compile('void(floa32[:])')", "CompileError|TypeError", "floa32", "float32"),
     call("inc.compile()", "TypeError|CompileError", "annotation|signature"),
     call("inc.py_func = 5", "AttributeError", "py_func"),
@@ -97,7 +97,7 @@ CASES = [
     kernel("x[0] = cuda.shfl_xor_sync(0xFFFFFFFF, x[0])", "shfl_xor_sync", ""),
     kernel("g = cuda.cg.this_block()\nx[0] = 1", "this_block", "this_thread_block"),
     kernel("g = cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 64)\nx[0] = 1", "64|tile|32", ""),
-    # NumPy's, in kernels.
+    # NumPy, in kernels.
     kernel("y = np.linspace(0, 1, 5)\nx[0] = y[0]", "linspace", "help|note"),
     kernel("y = np.concatenate((x, x))\nx[0] = y[0]", "concatenate", "help|note"),
     kernel("x[0] = np.linalg.norm(x)", "linalg|norm", "help|note"),
@@ -118,7 +118,7 @@ CASES = [
     kernel("x[0:'a'] = 1", "text|str|'a'|slice", ""),
     kernel("y = x.view('nope')\nx[0] = y[0]", "nope|dtype", ""),
     kernel("del x[0]", "del", "help|note"),
-    # Python's, in kernels.
+    # Python, in kernels.
     kernel("x[0] = round(x[0], 'a')", "round|text|str", ""),
     kernel("x[0] = ord('ab')", "ord|character|length|ab", ""),
     kernel("for a, b in zip(x, 5):\n    x[0] = a", "zip|int64|5|iter", ""),

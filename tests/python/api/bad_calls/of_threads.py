@@ -6,7 +6,7 @@ from bad_calls.cases import kernel
 
 STATES = "cuda.random.create_xoroshiro128p_states(8, seed=1)"
 CASES = [
-    # NumPy and the libraries of Python.
+    # NumPy and Python's libraries.
     *(
         kernel(f"y = {text}", name)
         for text, name in [
@@ -151,7 +151,7 @@ CASES = [
     kernel("cuda.inline_ptx('nop;', 5, 6)", "inline_ptx|5|6", ""),
     kernel("x[0] = cuda.atomic", "atomic", ""),
     kernel("x[0] = cuda", "cuda|module", ""),
-    # Errors that the host receives later.
+    # Errors that are reported to the host later.
     kernel("x[10**13] = 1", "k`|kernel", "boundscheck", raises="LaunchError|IndexError"),
     kernel(
         "p[0] = 1",

@@ -1,6 +1,6 @@
 """Runs rows in this process: `python -m bad_calls.run MODULE FIRST`, with a line of JSON before and after each.
 
-The parent process sees from the lines which row ended the process, and continues with the row after it.
+If a row ends the process, the parent process finds it by these lines and continues with the next row.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ SECONDS = 30
 
 
 def out_of_time(_signal: int, _frame: object) -> None:
-    """Ends a row that runs too long, where Python code or a launch lets it."""
+    """Ends a row that runs too long, if Python code or a launch can be interrupted."""
     message = f"no end after {SECONDS} s"
     raise TimeoutError(message)
 
 
 def main(module: str, first: int) -> None:
-    """Runs the rows of a module from one on."""
+    """Runs the rows of a module, starting with one of them."""
     from bad_calls.cases import verdict
 
     rows = importlib.import_module(f"bad_calls.{module}").CASES
