@@ -1,4 +1,4 @@
-"""`cuda.coop`: what the threads of a block, and the lanes of a warp, compute together, for every size of a block."""
+"""`cuda.coop`: reductions and scans of the threads of a block and of the lanes of a warp, for all block sizes."""
 
 import itertools
 from typing import NamedTuple
@@ -17,7 +17,7 @@ REAL = [*WHOLE, "float16", "float32", "float64"]
 
 
 def numbers(dtype, size=1024):
-    """Small numbers, of which sums are exact in every type of floats."""
+    """Small numbers whose sums are exact in all float types."""
     whole = np.random.default_rng(3).integers(-3, 4, size)
     if np.dtype(dtype).kind == "c":
         return (whole + 1j * whole[::-1]).astype(dtype)
@@ -193,7 +193,7 @@ class Map(NamedTuple):
 
 @cuda.jit(device=True)
 def then(f, g):
-    """First `f`, then `g`: associative, and not commutative."""
+    """First `f`, then `g`: associative, but not commutative."""
     return f[0] * g[0], f[1] * g[0] + g[1]
 
 
@@ -216,7 +216,7 @@ def composed(x, out):
 
 
 def compositions(x, start=None):
-    """What the maps up to each one are together."""
+    """The compositions of the maps up to each one."""
     results = []
     for a, b in x.T.tolist():
         start = (a, b) if start is None else (start[0] * a % 2**32, (start[1] * a + b) % 2**32)

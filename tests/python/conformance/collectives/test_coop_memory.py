@@ -1,4 +1,4 @@
-"""`cuda.coop.block.load` and `store`: every way over memory, for every size of a block."""
+"""`cuda.coop.block.load` and `store`: all algorithms, for all block sizes."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ FILLER = -7
 
 
 def kernels(algorithm, count, dtype="int32", most=1024):
-    """A kernel that loads items, shows them, and stores them again, with and without a number that counts."""
+    """A kernel that loads items, outputs them, and stores them again, with and without the number of valid items."""
     return module(f"""
         import numpy as np
         from weft import cuda
@@ -91,7 +91,7 @@ def test_blocks_of_several_dimensions(algorithm, block):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_any_array(algorithm):
-    """Views that no vector may be read from, and others that it may, and an array with steps."""
+    """Views that are misaligned for vector loads, aligned views, and a strided array."""
     kernel = module(f"""
         import numpy as np
         from weft import cuda

@@ -1,4 +1,4 @@
-"""`cuda.coop`: how the threads of a block, and the lanes of a warp, sort and exchange their items."""
+"""`cuda.coop`: sorts and exchanges of the threads of a block and of the lanes of a warp."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ TYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float
 
 
 def keys_of(dtype, size, seed=1):
-    """Numbers over the whole of a type, many alike, with both zeros and infinities."""
+    """Numbers over the whole range of a type, with many duplicates, both zeros and infinities."""
     dtype = np.dtype(dtype)
     bits = np.random.default_rng(seed).integers(0, 256, size * dtype.itemsize, dtype=np.uint8)
     numbers = bits.view(dtype).copy()
@@ -109,7 +109,7 @@ def test_several_items_a_thread(count, dtype):
             up = np.sort(x)
             np.testing.assert_array_equal(got[0], up)
             np.testing.assert_array_equal(got[2], up[::-1])
-            # Equal keys stay in the order that they had.
+            # The sort is stable.
             first = x[:valid].astype(np.longdouble)
             down = np.concatenate([np.argsort(-first, kind="stable"), places[valid:]])
             np.testing.assert_array_equal(order[0], down)
@@ -283,7 +283,7 @@ def test_calls_one_after_the_other_do_not_meet(size):
 
 @cuda.jit(launch_bounds=128)
 def some_groups_ahead(x, out):
-    """Groups of lanes come to the next call while others are in the one before."""
+    """Some groups of lanes reach the next call while others are in the previous one."""
     t = cuda.threadIdx.x
     a, b = np.uint16(x[t]), np.uint32(x[t])
     for turn in range(4):
@@ -323,7 +323,7 @@ def test_groups_that_are_ahead_do_not_meet_the_others(size):
 
 
 def test_calls_of_the_same_items_share_their_memory():
-    """A block has 48 KiB."""
+    """A block has 48 KiB of shared memory."""
     kernel = exchanges(16, 320)
     launch(kernel, 1, 1, np.zeros(16, np.float32), np.arange(16, dtype=np.int32), np.zeros((8, 16), np.float32))
     (held,) = kernel.get_shared_mem_per_block().values()
@@ -374,7 +374,7 @@ def test_what_is_wrong_is_told(call, message):
 
 @pytest.mark.parametrize("sort", [coop.block.merge_sort_pairs, coop.block.radix_sort_pairs])
 def test_items_of_a_thread_stay_in_registers_of_a_gpu(sort):
-    """The loops over them are longer than what LLVM unrolls; else their arrays would lie in memory."""
+    """LLVM does not unroll loops of this length by default; then the arrays would be in local memory."""
 
     def kernel(x, out):
         keys, values = cuda.local.array(16, np.float32), cuda.local.array(16, np.int32)
@@ -400,7 +400,7 @@ def by_digits(x, up, down, places):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_numbers_next_to_zero(dtype):
-    """Both zeros are one number, which keep their order and their signs; the smallest numbers beside them are not."""
+    """Both zeros compare equal, and keep their order and signs; the smallest numbers differ from zero."""
     x = (np.random.default_rng(1).integers(-3, 4, 128) * np.finfo(dtype).smallest_subnormal).astype(dtype)
     x[::5], x[::7] = -0.0, 0.0
     _, up, down, places = launch(by_digits, 1, 128, x, np.zeros_like(x), np.zeros_like(x), np.zeros(128, np.int64))

@@ -1,4 +1,4 @@
-"""`cg.reduce`, `cg.inclusive_scan` and `cg.exclusive_scan`: of blocks, tiles and coalesced groups of every size."""
+"""`cg.reduce`, `cg.inclusive_scan` and `cg.exclusive_scan` for blocks, tiles and coalesced groups of all sizes."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ def numbers(dtype, size=1024):
 
 
 def expected(x, sizes, op):
-    """The reductions and scans of groups of this number of threads, one after the other."""
+    """The reductions and scans of consecutive groups of this number of threads."""
     out, start = np.zeros((3, x.size), x.dtype), 0
     for size in sizes:
         part = op.accumulate(x[start : start + size], dtype=x.dtype)
@@ -139,7 +139,7 @@ class Map(NamedTuple):
 
 @cuda.jit(device=True)
 def then(f, g):
-    """First `f`, then `g`: associative, and not commutative."""
+    """First `f`, then `g`: associative, but not commutative."""
     return Map(f.a * g.a, f.b * g.a + g.b)
 
 
@@ -182,7 +182,7 @@ def test_values_of_several_numbers_in_the_order_of_the_threads():
 
 @cuda.jit
 def diverged(x, out):
-    """One tile of two reduces, in a loop of its own length."""
+    """Each tile reduces in a loop with its own trip count."""
     t = cuda.threadIdx.x
     tile = cg.tiled_partition(cg.this_thread_block(), 8)
     turns = tile.meta_group_rank()

@@ -1,4 +1,4 @@
-"""Cooperative groups: the grid's barrier, and groups of a block, of parts of warps, of lanes that are here."""
+"""Cooperative groups: the grid barrier, thread blocks, tiles, and coalesced groups."""
 
 import itertools
 import os
@@ -108,7 +108,7 @@ def test_how_many_blocks_a_cooperative_launch_can_have():
     (overload,) = {overload.target: overload for overload in rows_in_turn.overloads.values()}.values()
     most = overload.max_cooperative_grid_blocks(256)
     assert most > 1
-    if overload.target != "host":  # where memory is the limit, which changes
+    if overload.target != "host":  # on the host the limit depends on available memory
         assert (
             most == overload.max_cooperative_grid_blocks((16, 16)) == overload.max_cooperative_grid_blocks((16, 4, 4))
         )
@@ -122,7 +122,7 @@ def test_a_grid_that_is_too_large_says_what_fits():
         rows_in_turn[100_000, 1024](np.zeros((2, 1), np.int32))
 
 
-# ---- groups without the grid's barrier ------------------------------------------------------------------------------
+# ---- groups without the grid barrier --------------------------------------------------------------------------------
 
 
 @cuda.jit

@@ -1,4 +1,4 @@
-"""`cuda.reduce`: any function of two values over arrays of every length, on both of the ways that there are."""
+"""`cuda.reduce`: any function of two values over arrays of all lengths, with both implementations."""
 
 import operator
 import pickle
@@ -10,7 +10,7 @@ import weft
 from weft import cuda
 from weft.cuda import _reduce
 
-# Around tiles, blocks, pieces and lanes.
+# Lengths near multiples of tiles, blocks, pieces and lanes.
 SIZES = [1, 2, 3, 31, 32, 33, 255, 256, 257, 511, 512, 513, 769, 4095, 4096, 4097, 8191, 12_288, 16_384, 16_385]
 LARGE = [40_000, 65_537, 1 << 20, (1 << 20) + 4095]
 
@@ -27,7 +27,7 @@ def largest(a, b):
 
 @pytest.fixture(params=["as the device does", "in tiles"])
 def way(request, monkeypatch):
-    """Kernels for GPUs run on the CPU too."""
+    """The GPU's kernels also run on the CPU."""
     if request.param == "in tiles":
         monkeypatch.setattr(_reduce, "in_pieces", lambda: False)
 
@@ -177,7 +177,7 @@ def test_a_fault_of_the_function_is_shown_in_its_text():
 def test_functions_of_several_statements():
     @cuda.reduce
     def longest(a, b):
-        # By absolute value, the positive one of two.
+        # By absolute value; of two with the same, the positive one.
         if abs(a) == abs(b):
             return max(a, b)
         return a if abs(a) > abs(b) else b

@@ -1,4 +1,4 @@
-"""Collective results of lanes that are not used: they must not make the lanes diverge in the code after them."""
+"""Unused results of collectives: they must not make the lanes diverge in the following code."""
 
 from __future__ import annotations
 

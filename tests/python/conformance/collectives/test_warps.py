@@ -1,8 +1,8 @@
 """Collective operations of the lanes of a warp: shuffles, votes, matches, reductions; also divergent, with masks, in
 partial warps.
 
-The kernels do nothing that CUDA leaves undefined: every lane of a mask that has not returned comes to the same call
-with the same mask, and no lane reads another one that is not there.
+The kernels have no undefined behavior: all live lanes of a mask reach the same call with the same mask, and no lane
+reads from a lane that does not exist.
 """
 
 import os
@@ -22,7 +22,7 @@ TYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 
 
 
 def numbers(dtype, size, seed=1):
-    """Numbers of a type, some of them alike."""
+    """Numbers of a type, some of them equal."""
     whole = np.random.default_rng(seed).integers(-40, 40, size)
     if dtype == "bool":
         return whole > 0

@@ -1,5 +1,5 @@
 """Atomic operations whose old values are not used: counts, sums and extrema in global memory, which a CPU's workers may
-apply to private copies. Arrays longer than a copy, arrays that share memory, elements that a kernel reads, too."""
+apply to private copies. Also arrays that are too long for a copy, overlapping arrays, and elements that are read."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from weft import cuda
 INTS = [np.int32, np.uint32, np.int64, np.uint64]
 N = 5000
 
-# No copy has this number of elements.
+# Too many elements for a private copy.
 FAR = 9000
 
 
@@ -161,7 +161,7 @@ def sums_and_extrema(keys, values, out):
 
 
 def test_steps_of_two_kinds_are_those_of_the_array():
-    # One thread: first all its steps of one kind, then of the other.
+    # One thread: first all its operations of one kind, then those of the other.
     keys, values = np.array([0], np.int32), np.array([-7], np.int32)
     out = np.array([2000, 5], np.int32)
     sums_and_extrema[1, 1](keys, values, out)
@@ -284,7 +284,7 @@ def adds_to_both(parts, bins):
 
 def test_arrays_that_share_memory():
     bins, view, seen = (cuda.to_device(np.zeros(40, np.int32)) for _ in range(3))
-    # The first launches are of arrays that share none: what is compiled for them must not run the next ones.
+    # The first launches have disjoint arrays: code that is compiled for them must not run the later launches.
     adds_and_reads[40, 1](bins, view, seen)
     np.testing.assert_array_equal(seen.copy_to_host(), 0)
     adds_and_writes[40, 1](bins, view)

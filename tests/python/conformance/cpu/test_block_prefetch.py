@@ -1,4 +1,4 @@
-"""Blocks with barriers whose next block is prefetched: rows that end with the array, and empty arrays."""
+"""Blocks with barriers that prefetch data of the next block: rows at the end of the array, and empty arrays."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_rows(n, block):
 
 
 def tile_of(side):
-    """A transpose by tiles of `side` times `side`."""
+    """A transpose with tiles of `side` times `side`."""
 
     @cuda.jit
     def transpose(a, out):
@@ -114,7 +114,7 @@ def test_several_counts_at_a_time(n, block):
 
 
 def many_barriers(n):
-    """A kernel with this number of barriers; after each, it computes the block's first element again."""
+    """A kernel with this number of barriers; after each, it recomputes the block's first element."""
     lines = [
         "from weft import cuda",
         "import numpy as np",

@@ -1,4 +1,4 @@
-"""Branches whose arms both touch memory and whose condition is a bound of the row: scans after Hillis and Steele."""
+"""Branches with memory accesses in both arms, whose condition bounds the thread index: Hillis-Steele scans."""
 
 import numpy as np
 import pytest

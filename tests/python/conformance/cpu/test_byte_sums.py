@@ -6,7 +6,7 @@ from weft import cuda
 
 SIZES = [3, 17, 64, 65, 200, 1000]
 
-# Both ends of the range of a byte, and the values next to them, beside any others.
+# Both limits of a byte, the values next to them, and other values.
 ENDS = {np.uint8: [0, 1, 254, 255], np.int8: [-128, -127, 0, 126, 127]}
 
 
@@ -18,7 +18,7 @@ def picture(dtype, seed, *shape):
 
 
 def shifted(image, dy, dx):
-    """The neighbors, clamped at the borders, as 64-bit integers."""
+    """The neighbors, clamped at the boundaries, as 64-bit integers."""
     rows, columns = image.shape
     y = np.clip(np.arange(rows) + dy, 0, rows - 1)
     x = np.clip(np.arange(columns) + dx, 0, columns - 1)

@@ -1,4 +1,4 @@
-"""Branches that change elements of shared memory perhaps: swaps of sorts, maxima, marks."""
+"""Conditional stores to shared memory: swaps in sorts, maxima, marks."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def keys(dtype, size, seed=1):
 
 
 def same_bits(kernel, grid, block, *args):
-    """As `run`, and no zero has another sign."""
+    """As `run`, but also compares the signs of zeros."""
     got = run(kernel, grid, block, *args)
     expected = np.array(args[0])
     kernel_sorts(expected)

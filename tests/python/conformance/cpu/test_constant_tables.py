@@ -1,4 +1,4 @@
-"""Loops over constant tables, arrays whose last axis is short, and tiles with a rim: all sizes beside NumPy."""
+"""Loops over constant tables, arrays with a short last axis, and tiles with a halo: all sizes, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_neighbors_by_a_table(shape, block):
 
 @cuda.jit
 def widened(a, out):
-    """Variables that become float64 in the loop are converted between its counter's start and the loop."""
+    """Variables that become float64 in the loop are converted between the counter's initialization and the loop."""
     dx = cuda.const.array_like(DX)
     x, y = cuda.grid(2)
     height, width = a.shape
@@ -119,7 +119,7 @@ def make_colors():
 
 @pytest.mark.parametrize("first", [1, 2, 3, 4, 5])
 def test_any_number_of_colors_after_any_other(first):
-    """The code is made for the first launch's number of colors, and right for all."""
+    """The code is compiled for the first launch's number of colors, and correct for others."""
     kernel = make_colors()
     for channels in (first, 3, 1, 4, 2, 7, first):
         for shape in [(3, 5), (20, 33)]:

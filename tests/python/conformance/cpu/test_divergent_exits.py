@@ -15,7 +15,7 @@ def values(seed, *shape, dtype=np.float32):
 
 
 def each(function, n):
-    """`function` of each thread's number."""
+    """The results of `function` for each thread index."""
     return np.array([function(i) for i in range(n)])
 
 
@@ -160,7 +160,7 @@ def test_escapes(shape, block):
                     turns = k
                     break
             expected[y, x] = turns
-    # A fused multiplication may move a point of the border.
+    # A fused multiply-add may change a point near the boundary.
     assert (out != expected).mean() < 0.01
 
 
@@ -198,7 +198,7 @@ def test_loops_in_loops(n, block):
 
 
 def mostly_short(n, most):
-    """Most numbers are small, and every thirtieth or so is large."""
+    """Most numbers are small, and about every thirtieth is large."""
     lengths = np.random.default_rng(14).integers(0, 4, n)
     lengths[::29] = most
     lengths[n // 2] = most - 1

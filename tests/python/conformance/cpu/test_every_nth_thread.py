@@ -1,4 +1,4 @@
-"""Every second thread, every fourth: branches over a remainder of the thread's number."""
+"""Every second thread, every fourth: branches on a remainder of the thread index."""
 
 import numpy as np
 import pytest
@@ -166,5 +166,5 @@ def after_a_guard(n, start, x, out):
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 6, 9, 10, 33])
 @pytest.mark.parametrize("start", [-3, 0, 6, 8, 40])
 def test_guards_that_leave_no_thread(n, start):
-    """The range of the other guard ends before it begins: `i > 6` where there are two threads."""
+    """The other guard has an empty range: `i > 6` with two threads."""
     run(after_a_guard, 1, 33, n, start, np.arange(40.0) + 1, np.zeros(40))

@@ -1,5 +1,5 @@
-"""Flags that a loop with barriers sets in each iteration, and that are tested after it: after any number of iterations,
-where threads leave the loop early, and where the condition changes."""
+"""Flags that a loop with barriers sets in each iteration and that are tested after the loop: any trip count, early
+exits, and a condition that changes."""
 
 import numpy as np
 import pytest

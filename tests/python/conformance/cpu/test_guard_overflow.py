@@ -1,4 +1,4 @@
-"""Comparisons with an index plus a constant: as a guard of a whole kernel they wrap as arithmetic does."""
+"""Comparisons of an index plus a constant: a guard of a whole kernel wraps like any arithmetic."""
 
 import numpy as np
 import pytest

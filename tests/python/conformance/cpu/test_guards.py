@@ -60,7 +60,7 @@ def test_an_index_that_a_row_is_asked_for(make, low, shape, block):
     h, w = shape
     a, b = values(1, h, w), values(2, h, w)
     grid = (-(-w // 12) + 1, -(-h // 12) + 1)
-    # Rows from -2 on; what is below zero counts from the end.
+    # Rows from -2; a negative index counts from the end.
     out, kept = np.zeros((h + 4, w), np.float32), np.zeros((h + 4, w), np.float32)
     expected_out, expected_kept = out.copy(), kept.copy()
     for by in range(grid[1]):

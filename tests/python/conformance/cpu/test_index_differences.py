@@ -1,5 +1,5 @@
-"""Indices that are differences of two integers after conditions that say which is larger, and after conditions that
-seem to: a negative index counts from the end, as everywhere."""
+"""Indices that are differences of two integers, guarded by conditions that imply which one is larger, and by conditions
+that only seem to imply it: a negative index counts from the end, as everywhere."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def differences(x, w, out):
 
 @cuda.jit
 def seemingly(x, w, out):
-    """The value changes after the condition, or the condition says something else."""
+    """The value changes after the condition, or the condition does not imply the bound."""
     i = cuda.grid(1)
     if i >= out.shape[1]:
         return

@@ -1,4 +1,4 @@
-"""Threads numbered through a matrix: quotients and remainders of their index, by what only the launch knows."""
+"""Linear thread indices of a matrix: quotients and remainders by divisors that are known only at launch."""
 
 import numpy as np
 import pytest

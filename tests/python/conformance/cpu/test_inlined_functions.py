@@ -1,5 +1,5 @@
-"""Small device functions are inlined on the CPU: clamps of neighbors, loops and branches that return, arrays of their
-own, counters of their sums, and functions that are not inlined."""
+"""Small device functions are inlined on the CPU: clamps of neighbors, loops and branches that return, local arrays, sum
+counters, and functions that are not inlined."""
 
 import numpy as np
 import pytest

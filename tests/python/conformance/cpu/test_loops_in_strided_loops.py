@@ -1,5 +1,4 @@
-"""Loops inside strided loops: the CPU interchanges those, too, with the threads of a block that have an iteration
-left."""
+"""Loops inside strided loops: the CPU interchanges them with the loop over the threads that still have an iteration."""
 
 import math
 
@@ -98,7 +97,7 @@ def test_loops_that_threads_leave(n, launch):
 
 @cuda.jit
 def tiles(a, rounds, out):
-    """As in kernels that work in boxes: tiles in shared memory, and iterations by the size of the block."""
+    """As in tiled kernels: tiles in shared memory, and a block-stride loop."""
     tile = cuda.shared.array(100, np.int64)
     t = cuda.threadIdx.x
     kept = t
@@ -151,7 +150,7 @@ def test_functions_of_math(n):
 
 @cuda.jit
 def again(left, a, out):
-    """Threads do the whole so often as each of them says."""
+    """Each thread repeats everything as often as its own counter requires."""
     t = cuda.threadIdx.x
     while left[t] > 0:
         for i in range(t, out.size, 32):

@@ -1,4 +1,4 @@
-"""Totals in memory: elements that a loop loads and stores in each iteration, and loops that only look similar."""
+"""Accumulators in memory: elements that a loop loads and stores in each iteration, and loops that only seem similar."""
 
 import math
 
@@ -151,7 +151,7 @@ def sums_up_to(a, first, last, out):
 @pytest.mark.parametrize("bounds", [(0, 0), (3, 3), (5, 2), (0, 1), (2, 9)])
 def test_nobody_touches_an_element_without_a_turn(bounds):
     a, out = values(12, 9), np.zeros(40, np.float32)
-    # Without an iteration no thread has an element, and most of them have none.
+    # Without an iteration no element is accessed; most indices are out of bounds.
     if bounds[0] < bounds[1]:
         sums_up_to[5, 8](a, *bounds, out)
         np.testing.assert_array_equal(out, np.full(40, a[bounds[0] : bounds[1]].sum()))
@@ -194,7 +194,7 @@ def test_arrays_that_share_memory():
     overlapping[1, 50](a, out, 6)
     expected[100:150] += 3 * (expected[0:100:2] + expected[1:100:2])
     np.testing.assert_array_equal(memory, expected)
-    # One thread adds what it has just stored.
+    # One thread adds the value that it has just stored.
     memory = np.arange(1, 5, dtype=np.float32)
     overlapping[1, 1](memory[0:2], memory[0:1], 5)
     total = np.float32(1)
@@ -262,7 +262,7 @@ def test_elements_from_the_end_and_nested_loops():
         expected[:4] ^= value
     in_turn[1, 4](table, out)
     np.testing.assert_array_equal(out, expected)
-    # Both are one element.
+    # Both accumulators are the same element.
     one, total = out[4:5].copy(), int(out[4])
     for value in table.ravel():
         total = (total + int(value)) ^ int(value)

@@ -1,4 +1,4 @@
-"""Minima and maxima of 8 and 16 bits that are compared with what they are of."""
+"""Minima and maxima of 8 and 16 bits that are compared with their operands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMPARED = [(operator.eq, 1), (operator.eq, 0), (operator.ne, 1), (operator.ne, 
 @pytest.mark.parametrize("name", ["min", "max"])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
 def test_comparisons_with_the_operands(dtype, name, other, options):
-    """From sm_90 on ptxas has an instruction for both, whose answer is that of the upper half of its registers."""
+    """From sm_90, ptxas uses one instruction for both operations, with the predicate of the wrong register half."""
     if other != "y[i]" and not np.iinfo(dtype).min <= int(other) <= np.iinfo(dtype).max:
         pytest.skip("not a number of this type")
     text = "y[i]" if other == "y[i]" else f"x.dtype.type({other})"

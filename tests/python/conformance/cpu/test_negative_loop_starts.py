@@ -1,4 +1,4 @@
-"""Loops whose counters come from memory and may begin below zero, nests of loops, and sizes of differences."""
+"""Loops whose counters are loaded from memory and may start below zero, loop nests, and magnitudes of differences."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
-"""Loops with divergent exits beside loops along rows of each thread's own, under the plans of every CPU.
+"""Loops with divergent exits combined with loops along each thread's own row, with the plans of all CPUs.
 
-Where the number of threads is no multiple of a vector's lanes, lanes without a thread neither keep a loop going nor
-touch memory. The kernels run in processes of their own: the plan is chosen once per process, and a loop that does not
-end is a test that fails.
+If the number of threads is no multiple of the vector length, the inactive lanes must not keep a loop alive or access
+memory. The kernels run in separate processes, because a process chooses its plan once, and so that an infinite loop
+fails the test.
 """
 
 import os
@@ -18,7 +18,7 @@ from weft import _weft, cuda
 PLANS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 MOST, COLUMNS = 130, 45
 
-# The code of each thread until it leaves, and the code along its row. Every name is the kernel's.
+# The loops with exits and the loops along rows. All names are variables of the kernel.
 EXITS = {
     "while": """
     v = i + 1
@@ -76,7 +76,7 @@ def kernel(a, b, c, x, lengths, counts, sums, n):
 
 
 def kernel_of(exits: str, rows: str, row_first: bool) -> tuple[object, object]:
-    """The function, and the kernel that it becomes."""
+    """The Python function and its kernel."""
     parts = (
         {"first": ROWS[rows], "second": EXITS[exits]} if row_first else {"first": EXITS[exits], "second": ROWS[rows]}
     )
@@ -89,7 +89,7 @@ def kernel_of(exits: str, rows: str, row_first: bool) -> tuple[object, object]:
 
 
 class Alone:
-    """What one thread of a grid sees, for a kernel that Python runs as a function."""
+    """Replaces `cuda` for one thread of a kernel that runs as a Python function."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -99,7 +99,7 @@ class Alone:
 
 
 def expected(function, arguments: list, n: int) -> list:
-    """The arguments after all threads, one after the other."""
+    """The arguments after Python has run all threads one after the other."""
     arguments = [np.array(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
     for number in range(n):
         function.__globals__["cuda"] = Alone(number)
@@ -109,7 +109,7 @@ def expected(function, arguments: list, n: int) -> list:
 
 
 def check(plan: str) -> None:
-    """Runs every pair for every number of threads, with all arrays before inaccessible memory."""
+    """Runs all pairs of loops for all numbers of threads, with all arrays directly before inaccessible memory."""
     columns, rng = np.arange(COLUMNS * 1.0), np.random.default_rng(1)
     for number, (exits, rows) in enumerate((exits, rows) for exits in EXITS for rows in ROWS):
         function, kernel = kernel_of(exits, rows, number % 2 == 1)

@@ -1,4 +1,4 @@
-"""Rows that are warps (`cuda.grid(1) // 32 < n`) and rows of many joined blocks: where they end."""
+"""Ends of thread loops over warps (`cuda.grid(1) // 32 < n`) and over many merged blocks."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_warp_a_row(rows, block):
 
 
 def make(condition):
-    """A kernel of a condition on a quotient, followed by a barrier."""
+    """A kernel with a condition on a quotient, followed by a barrier."""
 
     @cuda.jit
     def kernel(out, n):

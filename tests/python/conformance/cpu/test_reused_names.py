@@ -1,4 +1,4 @@
-"""Names that a kernel uses again for something else: what one loop knows of its counter is nothing to the next."""
+"""Names that a kernel reuses for another value: bounds of a counter in one loop do not hold in the next."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Threads that each go along a row of their own: sums keep their order, and nothing else is read than before."""
+"""Each thread traverses its own row: sums keep their order, and no other elements are read."""
 
 import math
 
@@ -17,12 +17,12 @@ def floats(seed, *shape, dtype=np.float32):
 
 
 def powers(seed, *shape, dtype=np.float32):
-    """Factors whose products are exact, so that a product and a sum may be one operation."""
+    """Factors whose products are exact, so that a fused multiply-add has the same result."""
     return np.ldexp(1.0, np.random.default_rng(seed).integers(-2, 3, shape)).astype(dtype)
 
 
 def in_order(terms):
-    """Sums of rows, from the first element on."""
+    """Sums of rows, starting with the first element."""
     zeros = np.zeros((terms.shape[0], 1), terms.dtype)
     return np.add.accumulate(np.hstack([zeros, terms]), axis=1)[:, -1]
 

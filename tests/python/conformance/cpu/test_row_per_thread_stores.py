@@ -1,4 +1,4 @@
-"""Threads that store along rows of their own leave what a thread that goes alone would, whatever is one memory."""
+"""Threads that store along their own rows have the results of sequential threads, whichever arrays overlap."""
 
 import math
 
@@ -72,7 +72,7 @@ def exponentials(x, out):
 
 
 def exps(x):
-    """What a kernel gives for each element by itself."""
+    """A kernel's results, with one element per thread."""
     x = np.ascontiguousarray(x)
     out = np.zeros_like(x)
     run(exponentials, x.size, 64, x.ravel(), out.ravel())

@@ -1,4 +1,4 @@
-"""Blocks of short rows: tiles of 8, 16 and 32 threads along x, in blocks that fit and in others."""
+"""Blocks with short rows of threads: tiles of 8, 16 and 32 threads along x, in blocks of that width and others."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_a_transposed_tile(rows):
 
 @cuda.jit
 def spread(plate, steps, out):
-    """Steps of a stencil in a tile whose threads stop one ring further in at each step."""
+    """Steps of a stencil in a tile. In each step, the active threads shrink by one ring."""
     tile = cuda.shared.array((16, 16), np.int64)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
@@ -128,7 +128,7 @@ def part_of_a_row(dtype):
         cuda.syncthreads()
         value = x[ty, 15 - tx]
         for k in range(3):
-            # An element for all of a row, loads to both sides, and an array each.
+            # A uniform element of the row, loads of neighbors on both sides, and one array for each store.
             if tx >= low + k and tx < high and ty > k:
                 value = read[ty, k] if read[ty - 1, tx] > one[ty, tx] else read[k, tx + 1]
                 one[ty, tx] = value
@@ -156,7 +156,7 @@ def test_a_part_of_each_row(dtype, bounds):
 
 @cuda.jit
 def to_the_left(x, low, out):
-    """Threads write beside their own elements, and one after the other to one array."""
+    """Threads write next to their own elements, and twice to the same array."""
     tile = cuda.shared.array((16, 17), np.int32)
     tx = cuda.threadIdx.x
     ty = cuda.threadIdx.y
@@ -202,7 +202,7 @@ def test_a_divisor_that_is_zero_for_threads_without_a_part():
 
 @cuda.jit
 def plates(steps, power, source, out, columns, rows, border):
-    """Steps in a tile after Rodinia's hotspot: clamped neighbors by names used again, and a flag."""
+    """Steps in a tile as in Rodinia's hotspot: clamped neighbors with reused names, and a flag."""
     tile = cuda.shared.array((16, 16), np.int64)
     new = cuda.shared.array((16, 16), np.int64)
     tx = cuda.threadIdx.x
@@ -291,7 +291,7 @@ def test_flags_that_are_asked_for_again(limit):
 
 @cuda.jit
 def own_arrays(x, low, out):
-    """What each thread has in an array of its own is at one index for all of a row, and not one element."""
+    """Local arrays: the index is uniform over a row of threads, but each thread has its own element."""
     tile = cuda.shared.array((16, 16), np.int32)
     own = cuda.local.array(3, np.int32)
     tx = cuda.threadIdx.x

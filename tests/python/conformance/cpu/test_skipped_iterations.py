@@ -1,4 +1,4 @@
-"""Loops of a thread: iterations that some threads skip, windows that begin below zero or go backwards; compared with
+"""Loops in threads: iterations that some threads skip, windows that start below zero or run backwards; compared with
 NumPy."""
 
 import numpy as np
@@ -14,7 +14,7 @@ def values(seed, *shape, dtype=np.float32):
 
 
 def each(function, n):
-    """`function` of each thread's number."""
+    """The results of `function` for each thread index."""
     return np.array([function(i) for i in range(n)])
 
 
@@ -71,7 +71,7 @@ def test_some_are_skipped(n, block):
 
 @cuda.jit
 def skipped_inside(a, lowest, n, out):
-    """A `continue` in a branch whose other threads go on, in both arms, last of all, and in a loop in a loop."""
+    """A `continue` in a divergent branch, in both arms, at the end of the body, and in a nested loop."""
     i = cuda.grid(1)
     if i < out.size:
         total = 0
@@ -167,7 +167,7 @@ def inside(y, r, out):
 
 @cuda.jit
 def below_zero(y, r, out):
-    """All but the last threads: those at the front look at the end."""
+    """All but the last threads: the first ones read from the end of the array, by negative indices."""
     i = cuda.grid(1)
     if i + r < y.size:
         total = y.dtype.type(0)

@@ -1,6 +1,7 @@
 """Loops that read neighbors: the CPU interchanges them in the steady state, and not for threads near a boundary.
 
-So rows end everywhere: before the first border, on it, between the two, and where windows are wider than the row.
+The tests use rows of all lengths: shorter than the first boundary, ending on it, between the two boundaries, and
+shorter than the window.
 """
 
 import math
@@ -105,7 +106,7 @@ def window_of_those_inside(a, weights, radius, out):
 
 @cuda.jit
 def window_as_large_as_its_weights(a, weights, radius, out):
-    """Both loops end where an array does; neighbors outside are counted."""
+    """Both loops end at the bounds of an array; neighbors outside are counted."""
     y, x = cuda.grid(2)[::-1]
     if y >= a.shape[0] or x >= a.shape[1]:
         return

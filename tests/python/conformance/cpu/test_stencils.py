@@ -1,7 +1,7 @@
-"""Kernels whose threads do something else beside a border: clamps, tests of neighbors, and indices that run around.
+"""Kernels whose threads behave differently at a boundary: clamps, tests of neighbors, and periodic indices.
 
-The CPU runs the steady state between the boundaries of a row as a copy without these conditions. So rows end
-everywhere: before the first boundary, on it, between the two, and where integers wrap.
+The CPU runs the steady state between the boundaries of a row as a copy without these conditions. So the tests use rows
+of all lengths: shorter than the first boundary, ending on it, between the two, and with integers that wrap.
 """
 
 import numpy as np

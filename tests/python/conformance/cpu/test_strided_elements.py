@@ -1,5 +1,5 @@
-"""Threads whose elements are strided: trees by `2 * stride * tid`, `(tid + 1) * stride * 2 - 1`, and guards of
-these."""
+"""Threads with strided elements: trees with the indices `2 * stride * tid` and `(tid + 1) * stride * 2 - 1`, and guards
+of these."""
 
 import numpy as np
 import pytest

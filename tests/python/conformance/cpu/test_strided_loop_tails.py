@@ -1,4 +1,4 @@
-"""Interchanged strided loops whose last iteration only some threads have: a warp per row."""
+"""Interchanged strided loops with a partial last iteration: one warp per row."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Strided loops that read global memory and change shared memory: several iterations run at once, loads first."""
+"""Strided loops that read global memory and write shared memory: unrolled, with the loads of all iterations first."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_histograms(n):
 
 @cuda.jit
 def carried(x, out):
-    """Values that an iteration passes to the next one: by a local, by shared memory or by neither."""
+    """Values that an iteration passes to the next one: in a local variable, in shared memory, or not at all."""
     own = cuda.local.array(4, np.int32)
     for k in range(4):
         own[k] = k
@@ -108,7 +108,7 @@ def clamped(x, out, flags):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_clamps_of_floats(dtype):
-    """Integers of floats are what the nearest of 64 bits is, and clamps know no others."""
+    """Floats saturate to 64-bit integers, and clamps must not assume a smaller range."""
     with np.errstate(over="ignore"):
         x = np.array(FLOATS).astype(dtype)
         wide = np.array(FLOATS).astype(dtype).astype(np.float64)
@@ -193,7 +193,7 @@ def test_loops_that_read_what_they_write(by):
 
 
 def test_arrays_that_share_memory():
-    """Iterations that read through one array what earlier iterations wrote through another one."""
+    """Iterations that read through one array the elements that earlier iterations wrote through another one."""
     for by in (1, 4, 5, 32, 33, 64):
         memory = np.arange(400, dtype=np.float32)
         expected = memory.copy()

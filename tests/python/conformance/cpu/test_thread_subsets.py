@@ -1,4 +1,4 @@
-"""What one thread does, what the first lanes of warps do, and loops that all threads of a warp go through alike."""
+"""Code for a single thread, code for the first lane of each warp, and loops that are uniform per warp."""
 
 import numpy as np
 import pytest

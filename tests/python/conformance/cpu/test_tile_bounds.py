@@ -1,4 +1,4 @@
-"""Tiles whose conditions bound the rows of a block, along `y`, and blocks near a border and far from each."""
+"""Tiles with conditions that bound the rows of a block along `y`; blocks near a boundary and far from all of them."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_steps_in_a_tile(block, shape):
 
 @cuda.jit
 def bounded(a, low, high, start, out):
-    """Bounds on rows: of arguments, with operands swapped, of large numbers, and beside conditions that are no
+    """Bounds on rows: by arguments, with swapped operands, with large numbers, and combined with conditions that are no
     bounds."""
     tile = cuda.shared.array((16, 16), np.float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
@@ -126,7 +126,7 @@ def test_planes_of_rows(block):
 
 @cuda.jit
 def clamped(a, out):
-    """Neighbors by clamps along both axes: no thread of the inner blocks is near a border."""
+    """Clamped neighbors along both axes: no thread of the inner blocks is near a boundary."""
     tile = cuda.shared.array((16, 16), np.float32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
     h, w = a.shape

@@ -1,5 +1,5 @@
-"""Tiles of matrices in shared memory, with the tiles of the next iteration prefetched: blocks of all shapes, rows that
-end within a tile, loops that count in other ways, and arrays that are read and written at once."""
+"""Tiles of matrices in shared memory, with prefetched tiles of the next iteration: blocks of all shapes, rows that end
+within a tile, unusual loop counters, and arrays that are both read and written."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_products(dtype, tile, padding, shape):
 
 @cuda.jit
 def sums_of_tiles(a, out):
-    """Threads of blocks of any shape add up a tile that all of them load, in planes."""
+    """Threads of blocks of any shape, with several planes, sum a tile that all of them load."""
     tile = cuda.shared.array((TILE, TILE), np.float32)
     tx, ty, tz = cuda.threadIdx.x, cuda.threadIdx.y, cuda.threadIdx.z
     step = cuda.blockDim.y

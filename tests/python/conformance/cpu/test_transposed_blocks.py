@@ -68,7 +68,7 @@ def test_neighbors_in_a_tile(block, shape):
 
 @cuda.jit
 def linear(a, out):
-    """Threads numbered as in CUDA, in memory of the block and in sums by atomic operations."""
+    """Thread indices as in CUDA, in shared memory and in atomic sums."""
     counts = cuda.shared.array(4, np.int32)
     order = cuda.shared.array(64, np.int32)
     tx, ty = cuda.threadIdx.x, cuda.threadIdx.y

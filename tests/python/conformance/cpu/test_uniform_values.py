@@ -1,4 +1,4 @@
-"""What a whole block computes once, on a CPU that runs its threads as loops, is computed for threads that are there."""
+"""Uniform values, which a CPU with thread loops computes once per block, are computed only if a thread is active."""
 
 import numpy as np
 import pytest

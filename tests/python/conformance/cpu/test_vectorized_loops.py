@@ -1,4 +1,4 @@
-"""Vectorized loops of a few neighboring threads: whole strips, the remainder of a row, loop-carried values."""
+"""Vectorized loops of a few adjacent threads: whole strips, the remainder of a row, loop-carried values."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_values_carried_across_barriers(block, inner, steps):
     for step in range(steps):
         total = np.full((blocks, block), step, np.float32)
         for k in range(inner):
-            # A multiply-add is one operation.
+            # The multiply-add is fused.
             total = (total.astype(np.float64) * 0.5 + padded[:, k : k + 1]).astype(np.float32)
             last = total
         kept = kept + total
@@ -247,7 +247,7 @@ def test_products_in_shared_tiles(size, shape):
     a, b = values(11, rows, inner), values(12, inner, columns)
     c = np.zeros((rows, columns), np.float32)
     tiled(size)[(-(-columns // size), -(-rows // size)), (size, size)](a, b, c)
-    # Beyond the arrays the tiles hold zeros.
+    # Outside the arrays the tiles contain zeros.
     padded = -(-inner // size) * size
     a, b = np.pad(a, [(0, 0), (0, padded - inner)]), np.pad(b, [(0, padded - inner), (0, 0)])
     most = (b[None] - a[:, :, None]).max(1)

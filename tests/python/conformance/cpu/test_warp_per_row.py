@@ -1,4 +1,4 @@
-"""Warps that each work on a row of their own, in blocks of whole warps and in others."""
+"""One warp per row, in blocks of whole warps and in others."""
 
 import math
 
@@ -8,7 +8,7 @@ from harness import run
 from weft import cuda
 
 FULL = 0xFFFFFFFF
-# Rows of a block that are whole warps, and others, in which no thread reads another one's value.
+# Block shapes with whole warps along x, and other ones, for which threads do not exchange values.
 WHOLE = [32, 64, 96, 256, (32, 4), (64, 2), (32, 2, 3)]
 SHAPES = [*WHOLE, 48, 20, (33, 2), (16, 3), (5, 7, 3)]
 WIDTHS = [0, 1, 31, 32, 33, 100]

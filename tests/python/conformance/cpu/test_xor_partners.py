@@ -1,4 +1,4 @@
-"""Threads whose partners' numbers differ in one bit, or in several, or in none."""
+"""Threads whose partners' indices differ in one bit, in several, or in none."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def compared(x, j, out):
 @pytest.mark.parametrize("size", [1, 40, 500, 1024])
 def test_pairs(j, size):
     x = np.random.default_rng(j).integers(0, 1000, size).astype(np.float32)
-    if j == 0 or j & (j - 1) == 0:  # else a pair of pairs would race
+    if j == 0 or j & (j - 1) == 0:  # else two pairs would race
         run(exchanged, 5, 256, x, j, 512, np.zeros(size, np.float32))
         run(in_place, 5, 256, x, j, 128)
     run(compared, 9, 128, x, j, np.zeros((size, 5), np.float32))

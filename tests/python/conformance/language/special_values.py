@@ -1,4 +1,4 @@
-"""Values of special functions, computed with 300 bits by mpmath: (x, f(x)), both as `float.hex` writes them."""
+"""Values of special functions, computed with 300 bits by mpmath: (x, f(x)), both in the format of `float.hex`."""
 
 # fmt: off
 VALUES = {
@@ -247,7 +247,7 @@ VALUES = {
     ],
 }
 
-# Of an order: (n, x, f(n, x)).
+# Functions with an order: (n, x, f(n, x)).
 ORDERS = {
     "jn": [
         (0, "0x1.3333333333333p-2", "0x1.f48b6d692fb9ep-1"),

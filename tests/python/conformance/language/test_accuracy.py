@@ -1,7 +1,7 @@
-"""The math functions are as exact as docs/reference/accuracy.md says: a sample of what `./weft-dev accuracy` measures.
+"""The math functions have the accuracy of docs/reference/accuracy.md: a sample of the points of `./weft-dev accuracy`.
 
-The sample has the arguments at which the greatest errors were found, edges, and random numbers, all against MPFR. On a
-GPU, one of the two math libraries must be that exact, whichever weft took.
+The sample has the arguments of the largest known errors, edge cases, and random numbers, all compared with MPFR. On a
+GPU, the bounds are those of either math library, because weft may use either.
 """
 
 import json
@@ -35,7 +35,7 @@ def test_no_error_exceeds_the_page(function, dtype, device):
     entries = stated(device, page.place(function, dtype))
     columns = measure.arguments(function, dtype, POINTS.get(dtype, 2000), seed=11)
     if dtype in HALVES:
-        # All of them are many for every run; the step has no factor in common with the powers of 2.
+        # All values would take too long in each run. The stride is coprime to the powers of 2.
         columns = [column[::19] for column in columns]
     columns = measure.with_known(function, dtype, columns)
     exact = reference.References(processes=1).submit(function.exact, *columns)()
@@ -72,14 +72,14 @@ def test_every_measurement_is_of_a_function_that_is_measured():
     for name in page.DEVICES:
         found = {page.key(entry) for entry in page.load(name)["results"]}
         assert found <= places, f"{name}.json has entries of functions that are no longer measured"
-        # Only a GPU has approximations by `fastmath`.
+        # `fastmath` approximates on a GPU only.
         of_gpus = {page.fast_place(fast) for fast in APPROXIMATIONS if not fast.exact}
         lacking = places - found - (set() if name.startswith("cuda") else of_gpus)
         assert not found or not lacking, f"{name}.json lacks functions: {lacking}"
 
 
 def test_an_error_is_in_ulps_of_the_exact_result():
-    """`ulp.apart` at what is easily said."""
+    """`ulp.apart` for cases with obvious results."""
     from accuracy import ulp
 
     def apart(got, exact, dtype="float32"):
@@ -88,7 +88,7 @@ def test_an_error_is_in_ulps_of_the_exact_result():
 
     assert apart(1.0, 1.0) == 0
     assert apart(1.0, 1 + 2.0**-24) == 0.5
-    # Below a power of 2 neighbors are half as far apart.
+    # Below a power of 2, the distance of adjacent numbers is half as large.
     assert apart(1.0, 1 - 2.0**-24) == 1
     assert apart(0.0, 2.0**-150) == 0.5
     assert apart(2.0**-148, 2.0**-149) == 1
@@ -105,7 +105,7 @@ def test_an_error_is_in_ulps_of_the_exact_result():
 
 
 def judged(name, got, exact):
-    """What the kernel that judges float32 results says, which are given as they would have been computed."""
+    """The verdict of the kernel that checks float32 results, for given results in place of computed ones."""
     from accuracy import kernels
     from weft import cuda
 

@@ -1,4 +1,4 @@
-"""NumPy's parameters of functions of whole arrays, and ufuncs that broadcast or have two results."""
+"""Parameters of NumPy's functions of whole arrays, and ufuncs that broadcast or have two results."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ NAN_REDUCTIONS = ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", 
 
 
 def one_call(call):
-    """A kernel `k(a, out)` of one call."""
+    """A kernel `k(a, out)` with one call."""
     text = f"""
         import numpy as np
         from weft import cuda

@@ -1,4 +1,4 @@
-"""and, or and not: short circuit and the operand that they give."""
+"""and, or and not: short-circuit evaluation, and the operand that is the result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Python's built-in functions over tuples and arrays, those that know types, and the rarer functions of `math`."""
+"""Python's built-in functions over tuples and arrays, those about types, and the rarer functions of `math`."""
 
 # ruff: noqa: B009, C409, E721, UP003 (the functions themselves are tested)
 import math
@@ -136,7 +136,7 @@ def test_isinstance_of_classes():
         out[3] = isinstance(color, Color)
         out[4] = isinstance(point, (Color, int))
 
-    # The copies that `launch` makes of named tuples are plain ones.
+    # `launch` copies named tuples to plain tuples.
     out = np.zeros(5, bool)
     kernel[1, 1](Point(1.0, 2.0), Color.RED, out)
     assert out.tolist() == [True, True, False, True, False]
@@ -338,7 +338,7 @@ def test_more_arguments():
 
 
 def test_an_overload_is_asked_for_by_the_user():
-    """What is wrong with a call of a function that weft wrote in Python is said of the call."""
+    """Errors in a call of a function that weft implements in Python are reported at the call."""
     from weft import errors
 
     for call, words in {

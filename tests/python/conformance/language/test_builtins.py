@@ -50,7 +50,7 @@ def after_absolute(type_of_x):
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_what_follows_abs_sees_its_sign(dtype):
-    """`abs` of the minimum is negative, and what comes after it knows."""
+    """`abs` of the minimum is negative, so later code must not assume a nonnegative value."""
     low = int(np.iinfo(dtype).min)
     x = [low, low + 1, -1, 1, low + 7, -low - 1]
     ints, floats = [], []

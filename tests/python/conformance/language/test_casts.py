@@ -1,7 +1,7 @@
-"""Every cast from and to every scalar type, on edge values.
+"""All casts between scalar types, on edge values.
 
 Integers wrap. Floats truncate and saturate, NaN becomes 0; 8- and 16-bit integers are reached through int32. To bool is
-`!= 0`. The expected values are made with Python's own integers, apart from roundings, which are NumPy's.
+`!= 0`. The expected values are computed with Python's integers, except for roundings, which are NumPy's.
 """
 
 import math

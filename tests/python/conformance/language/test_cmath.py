@@ -41,7 +41,7 @@ def computed(name, *args, dtype):
 
 
 def references(function, *columns):
-    """What CPython gives for each; None where it raises."""
+    """CPython's results; None where it raises."""
     found = []
     for args in zip(*columns, strict=True):
         try:
@@ -52,7 +52,7 @@ def references(function, *columns):
 
 
 def assert_parts(got, expected, ulps, z, name):
-    """Each part within `ulps` of the larger part's last bit, special values and the signs of zeros exactly."""
+    """Each part is within `ulps` of the larger part's last bit; special values and signs of zeros are exact."""
     for mine, theirs, arg in zip(got, expected, z, strict=True):
         if theirs is None:
             continue
@@ -92,7 +92,7 @@ def test_special_values(name, dtype):
 def test_ends_of_the_range(name):
     z = grid(ENDS)
     if name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp"):
-        # An overflow is an error in CPython; sines of very large numbers are the math library's.
+        # An overflow is an error in CPython; sines of very large numbers depend on the math library.
         z = z[(abs(z.real) <= 709.7) & (abs(z.imag) <= 709.7)]
     expected = references(getattr(cmath, name), z)
     assert_parts(computed(name, z, dtype="complex128"), expected, 4, z, name)

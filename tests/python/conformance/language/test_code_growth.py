@@ -1,4 +1,4 @@
-"""Programs whose code would grow faster than their text: how large they become, and what they compute."""
+"""Programs whose code could grow faster than their source: code size and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD = "import numpy as np\nfrom weft import cuda\n"
 
 
 def over_a_barrier(n: int) -> str:
-    """Functions over a barrier, each of which calls the one before twice."""
+    """Functions with a barrier, each of which calls the previous one twice."""
     text = HEAD + "@cuda.jit(device=True)\ndef f0(s, x):\n    cuda.syncthreads()\n    return s[x % 64]\n"
     for at in range(1, n):
         text += f"@cuda.jit(device=True)\ndef f{at}(s, x):\n    a = f{at - 1}(s, x)\n    b = f{at - 1}(s, x + 1)\n"
@@ -39,7 +39,7 @@ def unlike_items(n: int) -> str:
 def test_a_loop_over_many_unlike_items():
     kernel = module(unlike_items(600)).k
     like_python(kernel, np.zeros(1))
-    # Each choice of an item is a branch in branches: as many as the halves of the tuple can be halved, and a few more.
+    # Items are selected by a binary search of nested branches: the depth is about log2 of the number of items.
     ir = kernel.inspect_ir(kernel.signatures[0])
     deepest = max(len(line) - len(line.lstrip()) for line in ir.splitlines()) // 4
     assert deepest < 40, deepest
@@ -53,7 +53,7 @@ def test_unlike_items_have_a_bound():
 
 
 def lambdas(n: int) -> str:
-    """Functions that are put in place of their calls, each of which calls the one before twice."""
+    """Inlined functions, each of which calls the previous one twice."""
     text = HEAD + "@cuda.jit\ndef k(o):\n    f0 = lambda x: x * 5 ^ x >> 3\n"
     for at in range(1, n):
         text += f"    f{at} = lambda x: f{at - 1}(x * 3 + {at}) ^ f{at - 1}(x * 7 - {at})\n"

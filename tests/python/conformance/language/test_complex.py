@@ -75,7 +75,7 @@ DIVISIONS = {
 
 
 def assert_same_parts(found, wanted):
-    """Equal with the signs of zeros; a NaN is any NaN."""
+    """Equal, including the signs of zeros; all NaNs are equal."""
     for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
         np.testing.assert_array_equal(a, b)
         numbers = ~np.isnan(b)

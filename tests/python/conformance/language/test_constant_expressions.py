@@ -1,4 +1,4 @@
-"""Constant expressions of literals mean what CPython's compiler makes of them: exact, and typed by the value."""
+"""Constant expressions of literals are folded as by CPython's compiler: exactly, and typed by the value."""
 
 import math
 import random
@@ -41,7 +41,7 @@ def expression(draw, depth):
 
 
 def expressions(seed):
-    """Expressions that CPython folds to numbers that kernels have, and the numbers."""
+    """Expressions that CPython folds to numbers that kernels support, and the numbers."""
     draw, found = random.Random(seed), {}
     while len(found) < COUNT:
         text = expression(draw, draw.randint(1, 4))
@@ -54,14 +54,14 @@ def expressions(seed):
 
 
 def kind(value):
-    """The Python type of a constant, and what holds one of the type that Numba gives it."""
+    """The Python type of a constant, and the dtype of its Numba type."""
     if isinstance(value, int) and not isinstance(value, bool):
         return "int", "ints" if -(2**63) <= value < 2**63 else "words"
     return type(value).__name__, {bool: "truths", float: "floats", complex: "complexes"}[type(value)]
 
 
 def same(value, found):
-    """Whether a kernel's number is Python's, with the signs of its zeros; one NaN is as good as another."""
+    """Whether a kernel's number equals Python's, including the signs of zeros; all NaNs are equal."""
     if isinstance(value, complex):
         return same(value.real, found.real) and same(value.imag, found.imag)
     if isinstance(value, float):
@@ -162,7 +162,7 @@ def test_variables_keep_the_types_of_numba():
     @cuda.jit
     def kernel(n, f):
         one, most = 1, 18446744073709551615
-        n[0] = (one << 64) - 1  # shifts are taken modulo 64
+        n[0] = (one << 64) - 1  # shift counts are modulo 64
         n[1] = most + one
         n[2] = 5 // n[3]
         n[4] = 5 % 0

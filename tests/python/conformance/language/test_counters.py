@@ -1,4 +1,4 @@
-"""Loops that count near the ends of 32 bits: whatever width a counter has, its values are those of int64."""
+"""Loops that count near the limits of 32 bits: a counter has the values of an int64, even if weft narrows it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The counter-based generator beside cuRAND's device functions, a million draws of each: needs a GPU and nvcc."""
+"""The counter-based generator compared with cuRAND's device functions, a million numbers each. Needs a GPU and nvcc."""
 
 import ctypes
 import shutil
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.cuda
 DRAWS = 1_000_000
 SEED = 0x123456789ABCDEF0
 
-# Its name in cuRAND, the function, the dtype, the number of values, and the largest difference. cuRAND takes the fast,
-# rough sine for float32.
+# The name in cuRAND, the function, the dtype, the number of values, and the largest difference. cuRAND uses the fast
+# approximate sine for float32.
 FUNCTIONS = {
     "philox_uint32": ("curand", "unsigned", "u4", 1, 0),
     "philox_uint32x4": ("curand4", "uint4", "u4", 4, 0),
@@ -72,7 +72,7 @@ def curand(tmp_path_factory):
 
 
 def ours(name, count):
-    """A kernel that draws as cuRAND's does."""
+    """A kernel that draws the same numbers as cuRAND's kernel."""
     function = getattr(random, name)
 
     @cuda.jit
@@ -105,5 +105,5 @@ def test_a_million_draws_are_those_of_curand(name, curand):
         np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), expected.view(f"u{got.itemsize}"))
     else:
         np.testing.assert_allclose(got, expected, rtol=apart, atol=apart)
-        # Numbers of a normal distribution, not all near one.
+        # The numbers are normally distributed, not all near one.
         assert abs(float(expected.astype(float).std()) - 1) < 0.01

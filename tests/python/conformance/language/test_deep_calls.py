@@ -1,4 +1,4 @@
-"""Deep call chains that need much stack, and threads whose stack is too small for them."""
+"""Deep call chains that need a large stack, and threads with a stack that is too small."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plain(x, out):
 
 
 def source() -> str:
-    """Unoptimized, each value of a function has its own slot on the stack."""
+    """In unoptimized code, each value of a function has its own stack slot."""
     lines = "".join(f"    v{j} = x[(t + {j}) % 64] * {j}.5\n" for j in range(VALUES))
     total = "".join(f" + v{j}" for j in range(VALUES))
     functions = "@cuda.jit(device=True, opt=False)\ndef f0(x, t):\n    return x[t]\n"

@@ -306,8 +306,8 @@ def chooses(x, out):
 
 
 def test_the_best_of_several_signatures_is_called():
-    # Numba's ranks: a float32 is promoted to float64, not cut to int32; uint16 fits both, int32 without a loss as well
-    # as float64, so that the first is taken; (float32, float64) fits the last, (int16, float64) the first.
+    # Numba's ranking: float32 is promoted to float64 rather than truncated to int32; uint16 fits int32 and float64
+    # without loss, so the first is chosen; (float32, float64) fits the last, (int16, float64) the first.
     out = launch(chooses, 1, 1, np.array([7.5], np.float32), np.zeros(5))[1]
     assert out.tolist() == [3.75, 3.0, 3.0, 2.5, 2.0]
 

@@ -143,7 +143,7 @@ def test_a_launch_with_an_array_of_the_host_tells_whatever_the_kernel_does_with_
         with pytest.raises(KeyError):
             raising()
         cuda.synchronize()
-    # An exception of another kernel since which the host has not waited.
+    # An earlier exception of another kernel, for which the host has not waited yet.
     check[1, 4](on_device)
     with pytest.raises(KeyError):
         total[1, 1](bad, cuda.device_array(1))
@@ -299,7 +299,7 @@ def test_division_by_zero(dtype, debug):
 def test_fast_divisions_of_floats_raise_nothing(dtype):
     @cuda.jit(debug=True, opt=False, fastmath=True)
     def k(x, i, out):
-        # The result is not specified: fast code assumes no infinities.
+        # The result is unspecified: `fastmath` assumes that there are no infinities.
         out[0] = x[0] / x[1]
         out[1] = 1
         out[2] = i[0] // i[1]

@@ -283,7 +283,7 @@ def in_order(a, out):
 
 
 def test_operands_are_read_in_order():
-    """What a later operand assigns or stores does not change what an earlier one has read."""
+    """Assignments and stores in a later operand do not change the value of an earlier one."""
     run(in_order, 1, 1, np.arange(16, dtype=np.int64).reshape(4, 4) + 1, np.full(12, -1, np.int64))
 
 

@@ -1,4 +1,4 @@
-"""`weft.cuda.extending`: functions of Python's own that kernels call, and which implementation a call has."""
+"""`weft.cuda.extending`: kernels call overloaded Python functions; selection of the implementation of a call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_plain_functions_stay_plain_and_kernels_call_them():
 
 
 def describe(x, more=None):
-    """What Python does of no concern to kernels."""
+    """The Python function's body, which kernels do not use."""
     return repr((x, more))
 
 
@@ -97,7 +97,7 @@ def scaled(x, by=2, *, then=0):
 
 @overload(scaled)
 def choose_scaled(x, by=2, *, then=0):
-    # A default that is not given is itself.
+    # An omitted argument is passed as its default value.
     assert by == 2 or isinstance(by, (types.Integer, types.Float))
 
     def implementation(x, by=2, *, then=0):

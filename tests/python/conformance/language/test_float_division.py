@@ -1,4 +1,4 @@
-"""`//`, `%`, `divmod` and `math.fmod` of floats are CPython's to the bit, for quotients of every size."""
+"""`//`, `%`, `divmod` and `math.fmod` of floats are bit-identical to CPython's, for quotients of all magnitudes."""
 
 import math
 
@@ -26,7 +26,7 @@ SPECIAL = [
 
 
 def pairs(dtype):
-    """Quotients of all sizes, whole ones and those one step beside, ends of ranges, and special numbers."""
+    """Quotients of all magnitudes, integral quotients and those one ulp away, limits of ranges, and special numbers."""
     rng = np.random.default_rng(7)
     count, bits = 4000, 60 if dtype == "float64" else 30
     with np.errstate(all="ignore"):
@@ -45,7 +45,7 @@ def pairs(dtype):
 
 
 def exact(x, y, dtype):
-    """CPython's floor division, remainder and C's `fmod`; those of float32 in its own steps."""
+    """CPython's floor division and remainder, and C's `fmod`; for float32 with float32 operations."""
     number = np.dtype(dtype).type
     rows = np.zeros((x.size, 3), dtype)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Generator expressions compute their items as they are taken, with every effect that CPython's have and no other."""
+"""Generator expressions are lazy: they have the same side effects as in CPython, in the same order."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def noted_on_host(log, k):
 
 
 def check(function, *args, size=40):
-    """Compare what a kernel writes into its log and its results with what Python does."""
+    """Compare a kernel's log and results with Python's."""
     got, expected = (np.zeros(size, np.int64) for _ in range(2))
     out, wanted = (np.zeros(12) for _ in range(2))
     cuda.jit(function)[1, 1](got, out, *args)

@@ -1,4 +1,4 @@
-"""`guvectorize`: functions of arrays over the axes before theirs, against NumPy's."""
+"""`guvectorize`: functions of arrays that are mapped over the leading axes, compared with NumPy."""
 
 import pickle
 
@@ -89,7 +89,7 @@ def test_arguments_without_axes_as_arrays_of_one_element():
     y = np.array([2, 10], np.int32)
     np.testing.assert_array_equal(plus(x, y), x + y[:, None])
     np.testing.assert_array_equal(plus(x, 5), x + 5)
-    # Axes of one element may be missing in what is given for the result.
+    # The `out` array need not have axes of extent 1.
     out = np.zeros(4, np.int32)
     plus(x[0], y[:1], out=out)
     np.testing.assert_array_equal(out, x[0] + 2)
@@ -115,7 +115,7 @@ def test_arguments_are_converted():
         for value in row:
             out[0] += value * value
 
-    # As in Numba, arrays of the host also lose digits.
+    # As in Numba, host arrays are also converted with a loss of precision.
     got = norm(RNG.standard_normal((10, 2)))
     assert got.dtype == np.float32
     with pytest.raises(TypeError, match=r"argument 1 is a device array of float64, which does not support .astype"):

@@ -1,6 +1,6 @@
-"""float16 against NumPy's, and bfloat16 against float64 rounded once: every value of both where one operand is enough.
+"""float16 against NumPy's, and bfloat16 against rounded float64: all values of both for operations with one operand.
 
-A bfloat16 comes from and goes to a float32, which has all its values, so that these tests need no NumPy with bfloat16.
+bfloat16 values are passed as float32, which can represent all of them, so these tests need no NumPy with bfloat16.
 """
 
 import math
@@ -28,7 +28,7 @@ def kernel(x, y, out):
 
 
 def computed(name, expression, x, y=None, out="float32"):
-    """What an expression of `a` and `b` gives for all elements of two float32 arrays."""
+    """The results of an expression of `a` and `b` for all elements of two float32 arrays."""
     kernel = module(SOURCE.format(name=name, expression=expression)).kernel
     return launch(kernel, blocks(x.size), 256, x, x if y is None else y, np.zeros(x.size, out))[2]
 
@@ -123,7 +123,7 @@ def test_integers(dtype):
     near = [tie + step for tie in ties for step in (-1, 0, 1, tie >> 20)]
     numbers = sorted({n for each in near for n in (each, -each) if info.min <= n <= info.max} | {info.min, info.max, 0})
     x = np.array(numbers, dtype)
-    # Bits that do not fit a float64 set its last bit, so that no tie arises.
+    # Bits that do not fit into a float64 set its last bit (round to odd), so that no tie arises.
     exact = []
     for n in numbers:
         excess = max(n.bit_length() - 53, 0)
@@ -132,7 +132,7 @@ def test_integers(dtype):
         kernel = module(SOURCE.format(name=name, expression="a")).kernel
         got = launch(kernel, blocks(x.size), 256, x, x, np.zeros(x.size, np.float32))[2]
         assert_exact(got, rounded(name, exact))
-        # And back: truncated, saturated; 8 and 16 bits through 32.
+        # And back: truncated, saturated; to 8 and 16 bits through 32.
         values = all_values(name)
         wide = np.dtype(dtype) if info.bits > 16 else np.dtype("int32")
         limits = np.iinfo(wide)
@@ -161,7 +161,7 @@ def kernel(x, out):
 def test_integers_of_few_digits_overflow(dtype, wide):
     bits = 8 * np.dtype(dtype).itemsize
     shifts = (5, 12, 13, 14, 15, 16, 17, 20, 24, bits - 9, bits - 1)
-    # LLVM infers which digits may be nonzero, and the range of the value.
+    # LLVM infers which bits may be nonzero, and the range of the value.
     forms = [
         *(f"{{}}(x[i] << {{}}({shift}))" for shift in shifts),
         *(f"({{}}(x[i]) & {{}}(7)) << {{}}({shift})" for shift in shifts),
@@ -207,7 +207,7 @@ def kernel(x, y, out):
 @pytest.mark.parametrize("other", PROMOTED)
 @pytest.mark.parametrize("name", HALVES)
 def test_which_type_operators_give(name, other):
-    """A third plus one, rounded to the type that the sum has, shows which that is."""
+    """The rounding of a third plus one shows the type of the sum."""
     column = HALVES.index(name)
     third = np.array([1 / 3], np.float64)
     one = np.ones(1, "float64" if other.startswith("bf") else other)
@@ -229,7 +229,7 @@ def test_which_type_operators_give(name, other):
             kernel = module(MIXED.format(left=name, right=spelled, expression=text)).kernel
             got = launch(kernel, 1, 1, third, one, np.zeros(1))[2]
             np.testing.assert_array_equal(got, expected.astype(np.float64), err_msg=text)
-    # The type that variables unify to, in which the value is divided by three.
+    # The unified type of two variables: the division by three shows it.
     kernel = module(MIXED.format(left=name, right=spelled, expression="max(a, b) / weft.int8(3)")).kernel
     got = launch(kernel, 1, 1, third, one, np.zeros(1))[2]
     np.testing.assert_array_equal(got, as_type(UNIFIED[other][column], np.array([1 / 3])).astype(np.float64))
@@ -241,9 +241,9 @@ FUNCTIONS = "sin cos ceil floor sqrt log log2 log10 exp exp2 fabs trunc tanh".sp
 @pytest.mark.parametrize("name", HALVES)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_of_every_value(name, function):
-    """Computed as float32 and rounded: one of the two neighbors of the exact value, which it is but for near ties."""
+    """Computed in float32 and rounded: the nearest number, except near ties, where it may be the other adjacent one."""
     x = all_values(name)
-    # A bfloat16 may be too large for float32's sine to be more than noise: libraries differ there.
+    # The float32 sine of a large bfloat16 is inaccurate, and differs between libraries.
     keep = np.abs(x) < 1e5 if function in ("sin", "cos") else np.ones(x.size, bool)
     x = x[keep]
     with np.errstate(all="ignore"):
@@ -255,7 +255,7 @@ def test_functions_of_every_value(name, function):
         return
     same = (got == expected) | (np.isnan(got) & np.isnan(expected))
     assert same.mean() > 0.999
-    # The neighbors in the type are one step of its bits away.
+    # Adjacent numbers of the type differ by one in their bits.
     if name == "float16":
         steps = np.abs(order(got.astype(np.float16)) - order(expected.astype(np.float16)))
     else:
@@ -310,7 +310,7 @@ def everywhere(a, pair, x, out):
 
 def test_float16_goes_everywhere():
     x = np.linspace(-4, 4, 64).astype(np.float16)
-    # Small numbers of few digits: a fused product and sum gives the same.
+    # Small numbers with few digits: a fused multiply-add has the same result.
     x = np.round(x * 4) / np.float16(4)
     pair = (np.int8(1), np.float16(0.125))
     out = launch(everywhere, 1, 64, np.float16(0.5), pair, x, np.zeros(64, np.float16))[3]
@@ -396,14 +396,14 @@ def reduced(x, out):
 
 
 def test_reductions_of_arrays():
-    """Sums are computed in float32: in float16, 2048 and 1 are 2048."""
+    """Sums are computed in float32: in float16, 2048 + 1 is 2048."""
     x = np.ones(5000, np.float16)
     x[77] = 3
     out = launch(reduced, 1, 1, x, np.zeros(8))[1]
     wide = x.astype(np.float64)
     exact = [wide.sum(), wide.mean(), 3, 1, 77, wide.std(), 5000, 1]
     exact = np.array(exact).astype(np.float16).astype(np.float64)
-    # The squared distances are small beside the float32 mean.
+    # The squared distances are small compared with the float32 mean.
     np.testing.assert_allclose(out[5], exact[5], rtol=2e-3)
     assert_exact(np.delete(out, 5), np.delete(exact, 5))
 

@@ -1,4 +1,4 @@
-"""`cuda.fp16` and `cuda.bf16`: every value for functions of one, against exact results rounded as the name says."""
+"""`cuda.fp16` and `cuda.bf16`: unary functions for all values, compared with exact results in the stated rounding."""
 
 import math
 
@@ -32,7 +32,7 @@ def named(name, plain):
 
 
 def results(name, calls, x, y, dtype="float32"):
-    """One column a call of a function of `a` and `b`."""
+    """One column per call of a function of `a` and `b`."""
     stores = "\n".join(f"        out[i, {column}] = m.{call}" for column, call in enumerate(calls))
     kernel = module(SOURCE.format(module=MODULES[name], name=name, stores=stores)).kernel
     out = launch(kernel, blocks(x.size), 256, x, y, np.zeros((x.size, len(calls)), dtype))[2]
@@ -57,7 +57,7 @@ def test_arithmetic(name):
 
 
 def exact_fma(a, b, c):
-    """Of float64s whose product is exact: rounded to odd, so that rounding again is rounding once."""
+    """For float64s whose product is exact: rounded to odd, so that a second rounding does no harm."""
     with np.errstate(all="ignore"):
         product = a * b
         total = product + c
@@ -112,7 +112,7 @@ def test_comparisons_and_extremes(name):
         np.testing.assert_array_equal(got[call], value, call)
     expected = {f"{named(name, 'hisinf')}(a)": np.where(np.isinf(x), np.sign(x), 0)}
     for op, model in (("hmax", np.fmax), ("hmin", np.fmin)):
-        # The zeros differ.
+        # The signs of zeros differ.
         with np.errstate(all="ignore"):
             zero = x + y if op == "hmax" else -(-x - y)
         value = np.where((x == 0) & (y == 0), zero, model(x, y))
@@ -144,7 +144,7 @@ def test_functions(name):
         assert_exact(got[f"{function}(a)"], rounded(name, value), function)
     for function, value in near.items():
         expected, mine = rounded(name, value), got[f"{function}(a)"]
-        # Of a large bfloat16, libraries' sines differ.
+        # Sines of large bfloat16 values differ between libraries.
         keep = np.abs(wide) < 1e5 if function in ("hsin", "hcos") else np.ones(x.size, bool)
         same = (mine == expected) | (np.isnan(mine) & np.isnan(expected))
         assert same[keep].mean() > 0.999, function
@@ -158,12 +158,12 @@ def stepped(name, near, upward):
     """The next number of a type, up or down."""
     values = np.unique(all_values(name)[~np.isnan(all_values(name))])
     place = np.searchsorted(values, np.float32(near)) + (1 if upward else -1)
-    # Between the zeros there is no step.
+    # `np.unique` has merged both zeros.
     return values[place]
 
 
 def directed(name, number, mode):
-    """A number, a Python float or int, rounded as a mode says, as float32."""
+    """A Python float or int rounded with a mode, as float32."""
     if isinstance(number, int):
         excess = max(number.bit_length() - 53, 0)
         exact = float((number >> excess | (number & ((1 << excess) - 1) != 0)) << excess)
@@ -179,7 +179,7 @@ def directed(name, number, mode):
 
 
 def spelled(name, source, mode):
-    """How a conversion to the type is called."""
+    """The name of a conversion to the type."""
     if name == "float16":
         return f"__{source}2half_{mode}"
     return f"{source}2bfloat16_{mode}"
@@ -254,7 +254,7 @@ def test_halves_to_integers(name, target):
 
 @pytest.mark.parametrize("name", HALVES)
 def test_other_conversions(name):
-    """Bits there and back, float64 rounded once, float32 exactly; all names of one function mean the same."""
+    """Bits in both directions, float64 rounded once, float32 exactly; aliases of a function have the same results."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     values = all_values(name)
     if name == "float16":

@@ -1,4 +1,4 @@
-"""PTX in kernels, and functions that are PTX on a GPU and Python on a CPU."""
+"""Inline PTX in kernels, and functions that are PTX on a GPU and Python on a CPU."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def own_table(x, at, out):
 
 
 def test_neighbors_of_a_table_are_added_right():
-    # With PTX of the driver's version these sums are LLVM's pairs, of which CUDA 13.0 gets the lower half wrong.
+    # With PTX of the driver's version, LLVM packs these sums in pairs, whose lower half CUDA 13.0 computes wrong.
     at = np.arange(96, dtype=np.int32) % 12
     x = (np.arange(96) * 5 % 256).astype(np.uint8)
     *_, out = launch(own_table, 3, 32, x, at, np.zeros(96, np.int32))

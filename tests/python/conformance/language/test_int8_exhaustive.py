@@ -1,8 +1,8 @@
-"""Every operator on every pair of 8-bit integers, against CPython's integers. Nothing is sampled.
+"""All operators on all pairs of 8-bit integers, compared with CPython's integers.
 
 The result types are Numba's: int64, or uint64 where both are unsigned; shifts follow the left operand; `/` is float64;
-comparisons are bool; min and max are of the joined type. Where CPython raises, weft defines a result: a division by
-zero gives 0, a shift goes by the amount modulo 64, an integer to a negative power is an integer.
+comparisons are bool; min and max have the unified type. Where CPython raises, weft defines a result: a division by zero
+is 0, shift counts are modulo 64, an integer to a negative power is an integer.
 """
 
 import operator
@@ -93,7 +93,7 @@ def everything(name):
 
 
 def wrapped(numbers, shape, dtype):
-    """Python's numbers as a dtype; integers modulo 2^64, then modulo the dtype."""
+    """Python numbers as a dtype; integers modulo 2^64, then modulo the dtype's range."""
     dtype = np.dtype(dtype)
     if dtype.kind in "fb":
         return np.array(numbers, dtype).reshape(shape)

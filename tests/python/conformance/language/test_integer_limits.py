@@ -1,4 +1,4 @@
-"""Integers at the ends of 64 bits: bounds and steps of slices, ranges, and constants that operators fold."""
+"""Integers at the limits of 64 bits: bounds and steps of slices, ranges, and constants that operators fold."""
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def test_a_literal_beyond_int64_leaves_a_range_its_signs():
     assert got.tolist() == [[i, i // 2, i % 10, a[i]] for i in range(2, -4, -1)]
 
 
-FOLDED = [  # by Python, exactly; then the constant has a type
+FOLDED = [  # by Python, exactly; the result then gets a type
     ("~0xFFFFFFFF00000000", np.uint64(0xFFFFFFFF)),
     ("-0xFFFFFFFFFFFFFFFF", np.uint64(1)),
     ("-0x8000000000000001", np.uint64(MOST)),
@@ -119,7 +119,7 @@ FOLDED = [  # by Python, exactly; then the constant has a type
     ("0x8000000000000000 // 2", np.int64(2**62)),
     ("0x7FFFFFFFFFFFFFFF + 1", np.uint64(MOST + 1)),
 ]
-KNOWN = [  # by weft, as at run time
+KNOWN = [  # folded by weft, as at run time
     ("~0xFFFFFFFF00000000 > 0", np.bool_(True)),
     ("~0xFFFFFFFF00000000 == 0xFFFFFFFF", np.bool_(True)),
     ("~a", np.uint64(0xFFFFFFFF)),
@@ -136,7 +136,7 @@ KNOWN = [  # by weft, as at run time
 
 @pytest.mark.parametrize(("text", "expected"), [*FOLDED, *KNOWN])
 def test_constants_stay_in_64_bits(text, expected):
-    """What is folded is what the same operators compute at run time, and of the same type."""
+    """Folded results have the value and the type of the same operators at run time."""
     kernel = module(f"""
     import numpy as np
     from weft import cuda
@@ -148,7 +148,7 @@ def test_constants_stay_in_64_bits(text, expected):
     """).kernel
     r, f, _ = launch(kernel, 1, 1, np.zeros(1, expected.dtype), np.zeros(1), 1)
     assert_exact(r[0], expected)
-    # Also as a float: a value of another type would show.
+    # The conversion to float shows a wrong type.
     assert_exact(f[0], np.float64(expected))
 
 
@@ -206,6 +206,6 @@ def indexed_by_differences(x, y, out):
 
 @pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int8, np.uint8])
 def test_a_difference_of_few_bits_is_an_index(dtype):
-    """As `sub.u16` ptxas 13.0 splits it, and the part that wraps is then the index without its largest part."""
+    """As a `sub.u16`, ptxas 13.0 would split the index expression, and lose the wrap to negative numbers."""
     x, y = np.arange(40, dtype=dtype), np.arange(40, dtype=dtype)[::-1].copy()
     run(indexed_by_differences, 1, 40, x, y, np.zeros((40, 2), np.int64))

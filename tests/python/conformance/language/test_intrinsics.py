@@ -57,7 +57,7 @@ def test_places(dtype):
 
 @cuda.jit
 def types_of_results(out):
-    # Each is a number of its argument's type, `ffs` of 32 bits: what is added says so.
+    # Each result has its argument's type, that of `ffs` 32 bits: the additions show it.
     out[0] = cuda.popc(np.int8(-1)) * np.int8(100) + 100
     out[1] = cuda.clz(np.int16(1))
     out[2] = cuda.clz(7)
@@ -155,7 +155,7 @@ def test_clocks_run():
     out = launch(times, 2, 3, np.zeros((6, 5), np.int64))[0]
     assert (out[:, :3] > 0).all()
     assert (out[:, 3] == 1).all()
-    # The device's time is the system's, in nanoseconds; the kernel above takes a second at most.
+    # The device's time is the system time in nanoseconds; the kernel above takes a second at most.
     assert (out[:, 2] < 10_000_000_000).all()
     assert (np.abs(out[:, 4] - np.int64(__import__("time").time_ns())) < 86_400_000_000_000).all()
 

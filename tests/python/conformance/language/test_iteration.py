@@ -1,5 +1,5 @@
 # ruff: noqa: B007, B905, RUF007 (kernels have zip without keywords)
-"""What loops go over besides plain ranges: enumerate, zip, reversed, ranges as values, tuples of mixed types."""
+"""Iterables other than plain ranges: enumerate, zip, reversed, ranges as values, tuples of mixed types."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""enumerate, zip and reversed over what a loop has a body for each item of, and of one type."""
+"""enumerate, zip and reversed over iterables for which loops are unrolled, and over items of one type."""
 
 # ruff: noqa: B905  (in kernels `zip` has no `strict`)
 

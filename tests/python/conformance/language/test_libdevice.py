@@ -1,4 +1,4 @@
-"""`cuda.libdevice`: values of every kind of function; the rounding modes have a file of their own."""
+"""`cuda.libdevice`: values of all kinds of functions, except those with a rounding mode (test_rounding.py)."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ from weft.cuda import libdevice
 
 
 def of(call, args, results):
-    """What a call gives for arrays of arguments `a0`, `a1`: one array for each of the results' dtypes."""
+    """The results of a call for arrays of arguments `a0`, `a1`: one array for each result dtype."""
     params = [f"a{k}" for k in range(len(args))]
     outs = [f"r{k}" for k in range(len(results))]
     for name in reversed(params):
@@ -31,8 +31,8 @@ def of(call, args, results):
     return got[len(args) :]
 
 
-# Units in the last place that a function may be off; of Bessel functions as a part of 1, too, near whose zeros
-# there is no other measure.
+# The largest error of a function in units in the last place. For Bessel functions, the error is absolute near their
+# zeros, where the relative error is unbounded.
 ULPS = {"erfcinv": 4, "normcdfinv": 5, "erfcx": 9, "normcdf": 8, "sinpi": 2, "cospi": 2, "exp10": 2}
 
 
@@ -41,7 +41,7 @@ ULPS = {"erfcinv": 4, "normcdfinv": 5, "erfcx": 9, "normcdf": 8, "sinpi": 2, "co
 def test_special_functions(name, single):
     x, want = (np.array([float.fromhex(pair[k]) for pair in VALUES[name]]) for k in range(2))
     if single:
-        # These are what float32 has: the function is computed in float64, and rounded.
+        # On float32 these functions are computed in float64 and rounded.
         near = x[(np.abs(x) > 1e-30) & (np.abs(x) < 1e30)].astype(np.float32)
         exact = of(f"{name}(a0)", [near.astype(np.float64)], [np.float64])[0]
         near, exact = near[np.abs(exact) < 1e38], exact[np.abs(exact) < 1e38]
@@ -265,7 +265,7 @@ def test_approximations():
         ("log2f", np.log2), ("logf", np.log), ("tanf", np.tan),
     ):  # fmt: skip
         got = of(f"fast_{name}(a0)", [x], [np.float32])[0]
-        # Near the pole of the tangent the cosine's error counts.
+        # Near the pole of the tangent, the error of the cosine dominates.
         wide = 1e-3 if name == "tanf" else 1e-5
         np.testing.assert_allclose(got, exact(x.astype(np.float64)), rtol=wide, atol=2e-6)
     np.testing.assert_allclose(of("fast_powf(a0, a1)", [x, y], [np.float32])[0], x.astype("f8") ** y, rtol=1e-5)

@@ -1,7 +1,7 @@
-"""`cuda.libdevice`: what the page of its accuracy says of each function that is not measured.
+"""`cuda.libdevice`: the statements of its accuracy page about functions that are not measured.
 
-Some equal others, bit for bit; some are exact, and compared here with models of NumPy and of Python's integers; those
-with a rounding mode are compared with rational numbers by test_rounding.py.
+Some functions are bit-identical to other ones. Some are exact, and compared here with models in NumPy and Python
+integers. test_rounding.py compares those with a rounding mode with rational numbers.
 """
 
 import math
@@ -19,7 +19,7 @@ BITS = {np.float32: np.uint32, np.float64: np.uint64}
 
 
 def of(call, args, results):
-    """What an expression of `a0`, `a1` gives for arrays of arguments: one array for each of the results' dtypes."""
+    """The results of an expression of `a0`, `a1` for arrays of arguments: one array for each result dtype."""
     params = [f"a{k}" for k in range(len(args))]
     outs = [f"r{k}" for k in range(len(results))]
     loads = "\n".join(f"                {name} = xs{name}[i]" for name in params)
@@ -41,7 +41,7 @@ def of(call, args, results):
 
 
 def floats(dtype, count=3000, seed=5):
-    """Edges of a type and their neighbors, ties, integers, random bits and usual numbers."""
+    """Edge cases of a type and adjacent numbers, ties, integers, random bits and normal numbers."""
     rng = np.random.default_rng(seed)
     info = np.finfo(dtype)
     near = [
@@ -64,14 +64,14 @@ def floats(dtype, count=3000, seed=5):
     with np.errstate(all="ignore"):
         edges = np.concatenate([edges, np.nextafter(near, dtype(np.inf)), np.nextafter(near, dtype(0))])
         bits = rng.integers(0, np.iinfo(BITS[dtype]).max, count // 2, BITS[dtype], endpoint=True).view(dtype)
-        # NumPy's own functions do not agree on NaNs that signal.
+        # NumPy's functions are inconsistent for signaling NaNs.
         bits[np.isnan(bits)] = np.nan
         usual = np.concatenate([rng.normal(size=count // 4) * 100, np.rint(rng.normal(size=count // 4) * 100) / 2])
     return np.concatenate([edges, -edges, bits, usual.astype(dtype)])
 
 
 def pairs_of_floats(dtype):
-    """All pairs of edges, and random ones, equal ones among them."""
+    """All pairs of edge cases, and random pairs, including equal numbers."""
     edges = floats(dtype, 0)
     first, second = (column.ravel() for column in np.meshgrid(edges, edges))
     more = floats(dtype, 3000, 6)
@@ -79,7 +79,7 @@ def pairs_of_floats(dtype):
 
 
 def integers(dtype, count, seed=9):
-    """Ends of a type, powers of two with their neighbors, and random ones of all sizes."""
+    """Limits of a type, powers of two and adjacent numbers, and random numbers of all magnitudes."""
     rng = np.random.default_rng(seed)
     info = np.iinfo(dtype)
     powers = [2**k + step for k in range(info.bits - 1) for step in (-1, 0, 1)]
@@ -90,7 +90,7 @@ def integers(dtype, count, seed=9):
 
 
 def several_integers(dtype, arity):
-    """Columns of integers: all of one, shuffled pairs or triples of several."""
+    """Columns of integers: all for one argument, shuffled combinations for two or three."""
     columns = [integers(dtype, 2000, 9)]
     for seed in range(1, arity):
         rng = np.random.default_rng(seed)
@@ -98,7 +98,7 @@ def several_integers(dtype, arity):
     return columns
 
 
-# ---- what is another function ----------------------------------------------------------------------------------------
+# ---- aliases ---------------------------------------------------------------------------------------------------------
 
 
 def arguments_of(function, dtype):
@@ -131,11 +131,11 @@ def test_two_results_are_those_of_two_functions(name, dtype):
     assert_exact(second, of(f"libdevice.{other}{suffix}(a0)", args, [dtype])[0])
 
 
-# ---- what is exact ---------------------------------------------------------------------------------------------------
+# ---- exact functions -------------------------------------------------------------------------------------------------
 
 
 def saturated(values, dtype):
-    """Floats that are integers, NaN or infinite, as a type's nearest."""
+    """Converts floats that are integers, NaN or infinite to the nearest integer of a type."""
     info = np.iinfo(dtype)
     found = [
         0 if math.isnan(value) else info.min if value < info.min else info.max if value > info.max else int(value)
@@ -145,14 +145,14 @@ def saturated(values, dtype):
 
 
 def away(x):
-    """To the nearest integer, half away from zero."""
+    """Rounds to the nearest integer, ties away from zero."""
     whole = np.trunc(x)
     half = np.abs(x - whole) >= 0.5
     return np.copysign(np.where(np.isfinite(x), whole + np.where(half, np.copysign(1, x), 0), x), x).astype(x.dtype)
 
 
 def exponent(x):
-    """Of 2 below each finite number."""
+    """The floor of the binary logarithm of each finite number."""
     return np.frexp(x)[1] - 1
 
 
@@ -172,7 +172,7 @@ def fdim(x, y):
 
 
 def remquo(x, y):
-    """By exact quotients; the remainder of NaN, of infinity and by 0 is NaN, and the bits are 0."""
+    """By exact quotients. For NaN, an infinite dividend or a zero divisor, the remainder is NaN, and the bits are 0."""
     rest, bits = np.full_like(x, np.nan), np.zeros(x.size, np.int32)
     for place, (one, other) in enumerate(zip(map(float, x), map(float, y), strict=True)):
         if not math.isfinite(one) or math.isnan(other) or other == 0:
@@ -181,13 +181,13 @@ def remquo(x, y):
         if math.isinf(other):
             continue
         quotient = Fraction(one) / Fraction(other)
-        # No more than the last three bits of very large ones are wanted.
+        # Only the last three bits of very large quotients are needed.
         size = round(abs(quotient)) % 8
         bits[place] = -size if quotient < 0 else size
     return rest, bits
 
 
-# Of one float: the model on an array, and what the results are (`x`: of the argument's type).
+# Functions of one float: the model on an array, and the types of the results (`x`: the argument's type).
 OF_ONE = {
     "ceil": (np.ceil, "x"),
     "fabs": (np.abs, "x"),
@@ -216,7 +216,7 @@ TYPES = {"i": np.int32, "l": np.int64}
 
 
 def expected(model, *args):
-    """What a model gives, as a tuple."""
+    """The results of a model, as a tuple."""
     with np.errstate(all="ignore"):
         found = model(*args)
     return found if isinstance(found, tuple) else (found,)
@@ -241,7 +241,7 @@ def test_parts_of_numbers(name, dtype):
     for mine, wanted, kind in zip(got, expected(model, *args), types, strict=True):
         wanted = np.asarray(wanted).astype(kind)
         if name in ("fmax", "fmin"):
-            # Of two zeros either.
+            # The result for two zeros may be either.
             mine, wanted = mine + dtype(0), wanted + dtype(0)
         assert_exact(mine, wanted)
 
@@ -286,7 +286,7 @@ def test_bits_and_tests_of_numbers(name):
     source, target, model = (BITS_AND_TESTS | HALVES)[name]
     x = floats(source) if source in (F, D) else integers(source, 20000)
     if source is F and target is np.int16:
-        # Halfway between two halves, and beside.
+        # Midpoints between two float16 numbers, and adjacent numbers.
         ties = np.arange(0, 0x7C00, 7, dtype=np.uint16).view(np.float16).astype(F)
         ties = (ties + np.append(ties[1:], ties[-1])) / 2
         x = np.concatenate([x, ties, np.nextafter(ties, F(9e9)), np.nextafter(ties, F(0))])
@@ -312,12 +312,12 @@ def unsigned(n, bits):
 
 
 def of_unsigned(model, bits=32):
-    """A model of unsigned numbers that come as signed ones."""
+    """A model on unsigned numbers for arguments that are passed as signed ones."""
     return lambda *args: model(*(unsigned(arg, bits) for arg in args))
 
 
 def permuted(x, y, selector):
-    """Bytes of eight, by the low three bits of each digit."""
+    """Selects bytes of eight, by the low three bits of each selector nibble."""
     every = unsigned(y, 32) << 32 | unsigned(x, 32)
     return sum((every >> 8 * (selector >> 4 * place & 7) & 0xFF) << 8 * place for place in range(4))
 
@@ -339,7 +339,7 @@ def first_set(n):
     return (n & -n).bit_length()
 
 
-# Bits of the arguments and of the result, how many arguments, a model on Python's integers; results wrap.
+# The widths of arguments and result, the number of arguments, and a model on Python integers; results wrap.
 INTEGERS = {
     "abs": (32, 32, 1, abs),
     "llabs": (64, 64, 1, abs),

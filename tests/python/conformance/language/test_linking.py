@@ -1,4 +1,4 @@
-"""Functions of other languages: declared, linked on a GPU, and on a CPU what Python says they are."""
+"""Functions in other languages: declared and linked on a GPU, replaced by Python functions on a CPU."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def compiled(**signatures) -> dict[str, object]:
 
 
 class FFI:
-    """What stands for `cffi.FFI`, which need not be installed."""
+    """A replacement for `cffi.FFI`, which need not be installed."""
 
     __module__ = "cffi.api"
 
@@ -265,7 +265,7 @@ def test_errors_and_warnings_of_cuda_cpp(tmp_path):
     unused = cuda.CUSource("__device__ int f() { int unused; return 1; }", "warn.cu")
     with pytest.warns(UserWarning, match=r"NVRTC log messages(.|\n)*declared but never referenced"):
         cuda.jit("void(int32[::1])", link=unused)(kernel)
-    # Headers are looked for where the configuration says, too, and a file is read each time that it is compiled.
+    # Headers are also searched in configured folders, and a file is read for each compilation.
     source = tmp_path / "source.cu"
     source.write_text('#include "elsewhere.cuh"\nextern "C" __device__ int given(int *r) { *r = VALUE; return 0; }\n')
     folder = tmp_path / "headers"
@@ -483,14 +483,14 @@ DEEP = f"""def deep(n, x):
 
 @pytest.mark.parametrize("options", [{"launch_bounds": 1024}, {"launch_bounds": (256, 4)}, {"max_registers": 40}])
 def test_functions_have_no_more_registers_than_their_kernel(options):
-    """A recursive one is a function to the linker, and could use 255."""
+    """A recursive function is a separate function for the linker, which could use 255 registers."""
     plain, deep = module(DEEP).deep, module(f"from weft import cuda\n@cuda.jit(device=True)\n{DEEP}").deep
 
     def kernel(x):
         i = cuda.grid(1)
         x[i] = deep(x[i], x[i] + 3) + mul(x[i], 2)
 
-    # Two calls on a GPU's stack: there is room for some kilobytes.
+    # Two nested calls: the stack of a GPU thread has a few kilobytes.
     x = np.arange(2)
     cuda.jit(link=PTX, **options)(kernel)[1, 2](x)
     assert x.tolist() == [plain(n, n + 3) + n * 2 for n in range(2)]

@@ -1,4 +1,4 @@
-"""Variables that are first assigned inside a loop and carried by it: "first or better" loops of real programs."""
+"""Variables that are first assigned inside a loop and carried by it, as in "first or better" searches."""
 
 import numpy as np
 import pytest

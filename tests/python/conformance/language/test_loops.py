@@ -83,11 +83,11 @@ def strided_reads(x, cases, out):
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 31, 64, 101])
 def test_strided_loops_take_every_turn_once_and_in_order(size):
-    """Such loops are unrolled on a GPU: all trip counts up to several times four, and huge strides."""
+    """These loops are unrolled by four on a GPU: all trip counts up to a multiple of that, and huge strides."""
     x = np.random.default_rng(size).integers(-100, 100, size)
     starts = [0, 1, 2, 3, 5, size, size + 1]
     steps = [1, 2, 3, 4, 5, 7, 8, 25, 10**6, 2**60, 2**61, 2**62, -1, -(2**62)]
-    # Downwards a range from beyond the end has an iteration, which would read there.
+    # A descending range that starts past the end would read out of bounds.
     cases = np.array([(start, step) for start in starts for step in steps if step > 0 or start <= size], np.int64)
     out = launch(strided_reads, 1, len(cases), x, cases, np.zeros((len(cases), 3), np.int64))[2]
     for row, (start, step) in zip(out, cases.tolist(), strict=True):
@@ -122,7 +122,7 @@ def at_the_end(out):
 
 
 def test_a_counter_never_wraps():
-    # A range ends before a step would pass the largest int64, and may leave out its last value there.
+    # A range ends before a step would exceed the largest int64, and may omit its last value there.
     out = launch(at_the_end, 1, 1, np.zeros(2, np.int64))[0]
     assert out.tolist() in ([1, 2**63 - 5], [2, 2**63 - 2])
 
@@ -280,7 +280,7 @@ def else_types(x, out):
     for k in range(3):
         v += k
     else:
-        v = 1  # there is no break: v is an int64 from here
+        v = 1  # no break before: v is an int64 from here
     out[i, 0] = 7 ^ v
     n = 1
     w = 1
@@ -290,7 +290,7 @@ def else_types(x, out):
             w = 0.5
             break
     else:
-        w = w << n  # an int64 here, where no break leads to
+        w = w << n  # an int64 here: no break reaches this
     out[i, 1] = w * 4
     while True:
         n += 1

@@ -1,6 +1,6 @@
-"""Loops whose counter steps away from the bound, starts far beyond it, or takes large steps end as in Python.
+"""Loops whose counter moves away from the bound, starts far past it, or has a large step end as in Python.
 
-ptxas combines several iterations of a loop, and assumes that the counter steps towards the bound.
+ptxas unrolls loops, and assumes that the counter moves towards the bound.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SIGNATURE = "void(int64[::1], int64, float64[::1], float64[:, ::1])"
 
 
 def is_unrolled_by_ptxas(counter: str, loop: str) -> bool:
-    """Whether ptxas may do it; a barrier keeps LLVM from doing it first."""
+    """Whether ptxas may unroll the loop; a barrier prevents LLVM from unrolling it."""
     loop = loop.replace(TURN, f"{TURN}; cuda.syncwarp()")
     kernel = module(SOURCE.format(counter=counter, loop=loop)).kernel
     return "nounroll" not in kernel.inspect_asm(SIGNATURE, target="sm_90")
@@ -85,7 +85,7 @@ def test_they_end_in_time(name: str) -> None:
     kernel = module(SOURCE.format(counter=counter, loop=loop)).kernel
     x = np.array(list(starts), np.int64)
     run(kernel, 1, x.size, x, bound, np.arange(x.size) / 4, np.zeros((x.size, 2)))
-    if loop.startswith("while"):  # of the others LLVM may know that they do not wrap
+    if loop.startswith("while"):  # LLVM may know that the other loops do not wrap
         assert not is_unrolled_by_ptxas(counter, loop)
 
 

@@ -212,7 +212,7 @@ def typed_in_its_case(x, out):
     for i in range(x.size):
         match (x[i], i):
             case (v, 2):
-                # `<<` is for integers: what `v` was before does not matter here.
+                # `<<` needs integers: the earlier type of `v` does not matter here.
                 out[i] = v << 3
             case (_, *rest):
                 out[i] = v + rest[0]
@@ -237,7 +237,7 @@ def typed_before_its_guard(x, out):
             case (_, 3) | (3, _) as both:
                 out[i] = both[0] + 0.25
             case _:
-                # Names that a pattern has bound before its guard was false are bound.
+                # Names of a matched pattern are bound even if its guard is false.
                 out[i] = v + 0.5
 
 

@@ -1,4 +1,4 @@
-"""match: names are bound by patterns that match, and by no others."""
+"""match: only patterns that match bind names."""
 
 import numpy as np
 import pytest

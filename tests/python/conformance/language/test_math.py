@@ -1,7 +1,7 @@
 """The functions of `math`, in float32 and float64, and the types of their results.
 
-Accuracy is held to the bounds of OpenCL C's full profile, which the math libraries of both back ends promise; what IEEE
-754 or C define exactly is compared exactly.
+Errors must be within the bounds of OpenCL C's full profile, which the math libraries of both back ends guarantee.
+Results that IEEE 754 or C define exactly are compared exactly.
 """
 
 import math
@@ -38,7 +38,7 @@ MODERATE = np.concatenate([np.linspace(-20, 20, 161), [1e-6, -1e-6, 80.0, -80.0]
 ANGLES = np.concatenate([np.linspace(-10, 10, 201), [1e-8, 100.0, -1000.0, 12345.0, 1e6]])
 EDGES = [np.nan, np.inf, -np.inf]
 
-# name: inputs, ulps that OpenCL C allows, reference in extended precision.
+# name: inputs, largest error in ulps by OpenCL C, reference in extended precision.
 APPROXIMATE = {
     "acos": (UNIT, 4, np.arccos),
     "acosh": ([1.0, 1.0001, 1.5, 2.0, 10.0, 1e4, 1e18], 4, np.arccosh),

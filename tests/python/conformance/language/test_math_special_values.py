@@ -1,9 +1,9 @@
-"""Every function of `math` at the values where formulas break, and functions of two arguments at all pairs of them.
+"""All functions of `math` at special values, and functions of two arguments at all pairs of them.
 
-The values are zeros of both signs, infinities, NaN, subnormals, one and its neighbors, halves, integers around the ends
-of mantissas and of integer types, and huge numbers. The expected results are those of C's Annex F (IEEE 754): NaN where
-CPython raises ValueError, infinity where it raises OverflowError, and zeros and infinities with their signs; NaN has
-none. Where a result is an ordinary number it need only be near: `test_math.py` measures accuracy.
+The values are zeros of both signs, infinities, NaN, subnormals, one and adjacent numbers, half-integers, integers near
+the limits of significands and of integer types, and huge numbers. The expected results are those of C's Annex F (IEEE
+754): NaN where CPython raises ValueError, infinity where it raises OverflowError. Signs of zeros and infinities are
+compared, that of NaN is not. Ordinary results are compared with a tolerance: `test_math.py` measures accuracy.
 """
 
 import math
@@ -59,7 +59,7 @@ def remainder(x, y):
 
 
 def in_float64(function):
-    """A function of Python floats as one of arrays."""
+    """Converts a function of Python floats to one of arrays."""
     return np.vectorize(lambda *args: function(*map(float, args)), otypes=[np.float64])
 
 
@@ -99,7 +99,7 @@ def assert_near(got, expected, inputs, *, slack=0.0, any_zero=False):
         limits = np.finfo(got.dtype)
         room = np.maximum(64 * limits.eps * np.abs(expected), 16 * limits.smallest_subnormal) + slack
         near = (got == expected) | (np.abs(got - expected) <= room)
-        # As far from the largest number as that is infinity: libdevice's hypot.
+        # Near the overflow limit, libdevice's hypot may return infinity.
         near |= np.isinf(got) & (np.abs(expected) > limits.max * (1 - 64 * limits.eps))
     signs = (np.signbit(got) == np.signbit(expected)) | (slack > 0) | (any_zero & (expected == 0))
     bad = ~np.where(np.isnan(expected), np.isnan(got), near & signs)
@@ -113,7 +113,7 @@ def test_functions_of_one(name, dtype):
     x = special(dtype)
     with np.errstate(all="ignore"):
         expected = UNARY[name](x)
-    # lgamma is small near its zeros, and C says nothing about the sign of a gamma that underflows.
+    # lgamma is small near its zeros, and C does not define the sign of a gamma that underflows.
     slack = 32 * np.finfo(dtype).eps if name == "lgamma" else 0.0
     assert_near(run_unary(name, x, dtype), expected, [x], slack=slack, any_zero=name == "gamma")
 
@@ -127,7 +127,7 @@ def test_classes(name, dtype):
 
 @pytest.mark.parametrize("name", ["fmod", "remainder"])
 def test_remainders_of_the_largest_numbers(name):
-    """A multiple of the divisor that is just above the dividend is not a float."""
+    """The multiple of the divisor that is just above the dividend is not representable."""
     rng = np.random.default_rng(12)
     count = 20000
     most = np.finfo(np.float64).max

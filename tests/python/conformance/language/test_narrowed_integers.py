@@ -1,4 +1,4 @@
-"""Integers of which only 32 bits count, and short arms by one value: a GPU computes them in 32 bits, by selects."""
+"""Integers of which only 32 bits are used, and short branches for one value: a GPU uses 32 bits, and selects."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def divided(values, out):
         total += values[k] * 4
         least = min(least, total)
         shifted = shifted << values[k] & 63
-    # These need more than the lower half.
+    # These need the upper half, too.
     out[i, 0] = total // 3
     out[i, 1] = total % 1000
     out[i, 2] = total >> 4
@@ -53,7 +53,7 @@ def divided(values, out):
     out[i, 4] = total > 0
     out[i, 5] = np.float32(total)
     out[i, 6] = abs(total)
-    # And this does not.
+    # This does not.
     out[i, 7] = total + shifted
 
 

@@ -1,4 +1,4 @@
-"""`typing="numpy"`: NumPy itself says which type each operator gives, for all pairs of types and Python's numbers."""
+"""`typing="numpy"`: the result types of operators are NumPy's, for all pairs of types and for Python numbers."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def of_name(name):
 
 
 def weft_type(f, *names):
-    """Get the dtype that weft gives the result; None where it is an error."""
+    """Get weft's result dtype; None where it is an error."""
     try:
         found = str(f.result_type(tuple(of_name(name) for name in names)))
         return np.dtype("bool" if found == "boolean" else found)
@@ -42,7 +42,7 @@ def weft_type(f, *names):
 
 
 def numpy_type(expression, **operands):
-    """Get the dtype that NumPy gives the result; None where it is an error."""
+    """Get NumPy's result dtype; None where it is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -64,7 +64,7 @@ def test_operators_give_numpys_types(operator):
         for right in NAMES:
             expected = numpy_type(expression, a=one(left), b=one(right))
             if operator in COMPARISONS[2:] and "complex" in left + right:
-                expected = None  # NumPy orders complex numbers by their parts; kernels do not.
+                expected = None  # NumPy orders complex numbers lexicographically; kernels do not order them.
             found = weft_type(f, left, right)
             if found != expected:
                 wrong[left, right] = (found, expected)
@@ -95,7 +95,7 @@ def test_operators_of_one_number(expression):
 
 
 def some_values(name, power=False):
-    """Some values of a type: its ends, and small ones that divide with a rest. Exponents are small and not negative."""
+    """Some values of a type: its limits, and small ones with remainders. Exponents are small and not negative."""
     dtype = np.dtype(name)
     if dtype.kind == "b":
         return np.array([True, False, True, False, True, True, False, True])
@@ -110,13 +110,13 @@ def some_values(name, power=False):
 
 
 def assert_like_numpy(found, expected, what):
-    """Integers exactly; floats to some units in the last place, complex powers to more."""
+    """Integers exactly; floats within some units in the last place, complex powers within more."""
     assert found.dtype == expected.dtype, what
     if found.dtype.kind in "biu":
         np.testing.assert_array_equal(found, expected, what)
         return
     if found.dtype.kind == "c":
-        # Where a power is not finite it is another way than NumPy's that computes it.
+        # For powers that are not finite, the algorithm differs from NumPy's.
         finite = np.isfinite(expected)
         if "/" in what:
             np.testing.assert_array_equal(found[~finite], expected[~finite], what)
@@ -129,7 +129,7 @@ def assert_like_numpy(found, expected, what):
 
 
 def compute(expressions, arrays):
-    """Compute expressions of the arrays' elements in one kernel; a result has the dtype that NumPy gives it."""
+    """Compute expressions of the arrays' elements in one kernel; each result has NumPy's dtype."""
     expected = {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -247,7 +247,7 @@ def test_functions_and_names(expression):
     space = {"np": np, "math": __import__("math"), "K": K, "F": F, "T": T, "f": three}
     exec(text, space)
     g = cuda.jit(device=True, typing="numpy", source=text)(space["g"])
-    # `math` computes halves as float32 where it has no function of them.
+    # `math` computes float16 as float32 if it has no float16 function.
     least = np.float32 if expression.startswith(("math.at", "math.hy", "math.co", "math.po")) else np.bool_
     wrong = {}
     names = [name for name in NAMES if "complex" not in name and name != "bool"]

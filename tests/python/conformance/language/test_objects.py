@@ -1,6 +1,6 @@
-"""Named tuples, dataclasses, members of enums and `None` as arguments and as what a kernel captures.
+"""Named tuples, dataclasses, members of enums and `None` as arguments and as captured values.
 
-A thread of a kernel does what the same function does in CPython.
+A thread has the same results as the function in CPython.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Planet(enum.Enum):
 
 
 def same(kernel: Any, *args: Any) -> list[Any]:
-    """The arguments after a launch of one thread, which are those after a call of the Python function."""
+    """The arguments after a launch of one thread, which must equal those after a call of the Python function."""
     mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
     kernel[1, 1](*mine)
     kernel.py_func(*theirs)
@@ -215,10 +215,10 @@ def test_enums() -> None:
             same(of_shapes, np.zeros(5), shape, n)
     for a in Planet:
         same(of_planets, np.zeros(3), a, Planet.MARS)
-    # Members of several classes are equal as ints, and not the same.
+    # Members of different classes are equal as ints, but not identical.
     for a, b in ((Shape.ROUND, Shape.ROUND), (Shape.ROUND, Other.THREE), (Color.RED, Other.ONE), (3, Shape.ROUND)):
         same(compared, np.zeros(4), a, b)
-    # An `IntEnum`'s member is an int where one is declared.
+    # An `IntEnum` member is accepted for a declared int.
     declared = cuda.jit("void(float64[:], int32, int64)")(of_shapes.py_func)
     out = np.zeros(5)
     declared[1, 1](out, Shape.FLAT, 2)
@@ -319,7 +319,7 @@ def test_a_comparison_of_known_members_is_known() -> None:
                 a = 2.5
             case Way.EAST:
                 a += 3
-        # Only an integer has `<<`: the branches above have no types.
+        # `<<` needs an integer: the branches above are not typed.
         out[0] = a << 4
 
     out = np.zeros(1, np.int64)
@@ -347,5 +347,5 @@ def test_enums_of_one_name_are_told_apart_by_their_members() -> None:
         out = np.zeros(2)
         both[1, 1](out, a, b)
         assert out.tolist() == found
-    # The two that are alike are one class: each kernel is compiled once for both.
+    # Two equivalent classes count as one: each kernel is compiled once for both.
     assert len(both.signatures) == 4

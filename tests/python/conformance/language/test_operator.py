@@ -1,4 +1,4 @@
-"""The functions of `operator` mean their symbols, on every pair of types."""
+"""The functions of `operator` are equivalent to their operators, for all pairs of types."""
 
 import operator
 
@@ -28,7 +28,7 @@ def values(kind):
 
 
 def both(lines, kinds, setup=""):
-    """What the function and the symbol give for all kinds: two columns of complex numbers, and whether types agree."""
+    """The results of the function and the operator for all kinds, as complex numbers, and whether the types agree."""
     body = "\n            ".join(lines)
     params = [f"a{k}" for k in range(len(kinds))]
     kernel = module(f"""

@@ -425,7 +425,7 @@ def test_an_inner_function_assigns_it():
 
 @cuda.jit
 def known(x, n, out):
-    # None is known here: what does not fit it is not typed.
+    # With a constant None, the other branch is not typed.
     if n is None:
         out[0] = x[0]
     else:

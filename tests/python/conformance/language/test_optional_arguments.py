@@ -1,4 +1,4 @@
-"""`types.Optional(T)` in declared signatures: arguments that are `None` or not, of launches and of calls."""
+"""`types.Optional(T)` in declared signatures: arguments that may be `None`, in launches and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`**` with an integer exponent: products by squaring, to the bit, wherever the exponent comes from."""
+"""`**` with an integer exponent: exponentiation by squaring, bit-exact, for constant and other exponents."""
 
 import operator
 
@@ -19,7 +19,7 @@ def bases(dtype):
 
 
 def products(x, exponent, dtype):
-    """What squaring gives, each product rounded to the type."""
+    """The result of exponentiation by squaring, with each product rounded to the type."""
     result, square, left = np.ones(x.shape, dtype), x.astype(dtype), abs(exponent)
     with np.errstate(all="ignore"):
         while left:
@@ -140,6 +140,6 @@ def test_integers_wrap_and_have_no_fractions():
     out = run(kernel, x, np.zeros((x.size, 5), "i8"))
     for base, row in zip(x.tolist(), out.tolist(), strict=True):
         want = [(pow(base, n, 2**64) + 2**63) % 2**64 - 2**63 for n in (12, 65536, 100003)]
-        # The largest odd numbers are their own inverses modulo 2^64; a quotient is 0 all the same.
+        # The largest odd numbers are their own inverses modulo 2^64, but the quotient is still 0.
         fractions = [-(2**63)] * 2 if base == 0 else [base, abs(base)] if abs(base) == 1 else [0, 0]
         assert row == want + fractions

@@ -1,4 +1,4 @@
-"""`print` in kernels: what comes out of the process when the device is waited for."""
+"""`print` in kernels: the output of the process after a wait for the device."""
 
 # ruff: noqa: UP031
 
@@ -30,7 +30,7 @@ class Level(enum.IntEnum):
 
 @pytest.fixture
 def printed(capfd):
-    """What the process has printed since the last call."""
+    """The output of the process since the last call."""
 
     def read():
         cuda.synchronize()
@@ -152,7 +152,7 @@ TEXT_FORMATS = ["", "s", "5", ">5", "<5", "^5", "*^6", ".2", ">4.1", "-<5s"]
 
 
 def formats(parameters, values):
-    """A kernel that prints each value in each format, and what Python prints."""
+    """A kernel that prints each value in each format, and Python's output."""
     lines = [f'print(f"{{{name}:{spec}}}|", "{{:{spec}}}".format({name}))' for name, spec in parameters]
     text = "from weft import cuda\n\n@cuda.jit\ndef k({}):\n    {}\n"
     return module(text.format(", ".join(values), "\n    ".join(lines))).k

@@ -1,7 +1,7 @@
 """Random formats of `print`, `format` and `%`, compared with Python's own strings and errors.
 
-`lacks` describes the formats that kernels do not have (docs/language/errors.md lists them). Every other format must
-give Python's output, and a format that Python rejects must be rejected.
+`lacks` describes the formats that kernels do not support (docs/language/errors.md lists them). All other formats must
+have Python's output, and a format that Python rejects must be rejected.
 """
 
 # ruff: noqa: UP031
@@ -40,7 +40,7 @@ def printed(capfd):
 
 
 def random_spec(draw):
-    """A format as Python's grammar has them, and now and then not quite."""
+    """A format by Python's grammar, sometimes with an error."""
     fill = draw.choice(["", "", "", "<", ">", "^", "=", "*<", " >", " <", "0<", ".^", "-=", "0=", "x>"])
     sign = draw.choice(["", "", "", "+", "-", " "])
     alternate = draw.choice(["", "", "", "#"])
@@ -67,11 +67,11 @@ PERCENT = re.compile(r"%(?P<flags>[-#0+ ]*)(?P<width>\d+)?(\.(?P<precision>\d*))
 
 
 def lacks(spec, kind, text):
-    """Whether kernels have no such format, though Python has it: docs/language/errors.md lists these."""
+    """Whether kernels do not support a valid Python format: docs/language/errors.md lists these."""
     found = SPEC.match(spec)
     letter, group = found["letter"], found["group"]
     if text and kind in "ix":
-        # A part of a number's text; and that of a float has six decimals.
+        # A precision that truncates a formatted number; the string of a float has six decimals.
         return kind == "x" or found["precision"] is not None
     zero = found["zero"] is not None and found["fill"] is None
     align = found["align"] or ("=" if zero else ">")
@@ -82,7 +82,7 @@ def lacks(spec, kind, text):
         width = int(found["width"] or 0)
         sides = (("<", " "), (">", " "), ("=", "0"))
         return width > 0 and ((align, fill) not in sides or (letter == "%" and align == "<"))
-    # Zeros after the sign have no groups.
+    # Zeros after the sign are not grouped.
     return kind in "ib" and group is not None and align == "="
 
 
@@ -147,7 +147,7 @@ def is_lacking(case):
     if way == "percent":
         return lacks_percent(spec, kind)
     if conversion and kind == "x":
-        # The text of a float has six decimals.
+        # The string of a float has six decimals.
         return True
     return lacks(spec, kind, bool(conversion))
 
@@ -157,8 +157,8 @@ def test_random_formats(printed):
     for case in parameters():
         texts = [expected(case, value) for value in VALUES[case[1]]]
         good = [text for text in texts if isinstance(text, str)]
-        # Formats that Python rejects for some values only are rejected when the program runs: letters, and ints that
-        # are not code points.
+        # Formats that Python rejects only for some values are run-time errors: characters, and ints that are not code
+        # points.
         if good and not is_lacking(case):
             kept.append(case)
             continue
@@ -182,7 +182,7 @@ def test_random_formats(printed):
 
 
 def over_int64(case, value):
-    """`%d` of a float beyond int64 is cut there."""
+    """`%d` of a float beyond int64 saturates."""
     return case[1] == "x" and case[3][-1] in "diu" and abs(value) > 2**63
 
 

@@ -1,4 +1,4 @@
-"""The types of operators' results: the tables of Numba's rules, for all pairs of types.
+"""The result types of operators: the tables of Numba's rules, for all pairs of types.
 
 A result's type shows in its value: it is stored as float64 (complex128), exactly. 1 - 2 is -1 in int64 and 2^64 - 1 in
 uint64; 0.1 + 0.7 rounds differently in float32 and float64.

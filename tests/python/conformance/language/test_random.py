@@ -1,4 +1,4 @@
-"""`cuda.random`: sequences bit for bit, against the generators' definitions in Python's integers and NumPy's words."""
+"""`cuda.random`: sequences bit for bit, compared with implementations of the generators in Python and NumPy."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ KERNELS = module("""
 
 
 class Xoroshiro:
-    """One generator, as its authors define it."""
+    """One generator, by the definition of its authors."""
 
     def __init__(self, s0: int, s1: int) -> None:
         self.s0, self.s1 = s0, s1
@@ -182,7 +182,7 @@ def test_states_begin_where_they_are_asked_to() -> None:
     assert cuda.random.create_xoroshiro128p_states(0, 1).shape == (0,)
     with pytest.raises(ValueError, match="a one-dimensional array, not one with 2 dimensions"):
         cuda.random.init_xoroshiro128p_states(cuda.device_array((2, 2), cuda.random.xoroshiro128p_dtype), 1)
-    # Of a time, as programs pass it, the whole seconds count, as in Numba.
+    # Programs pass a time as the seed: its integral part is used, as in Numba.
     for seed in (1.5, np.float32(1.75), np.int8(1)):
         np.testing.assert_array_equal(
             cuda.random.create_xoroshiro128p_states(4, seed).copy_to_host(),
@@ -208,7 +208,7 @@ def test_xoroshiro_words_and_numbers_are_those_of_the_definition() -> None:
     fractions = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     np.testing.assert_array_equal(single, fractions[:, 0::2].astype(np.float32))
     np.testing.assert_array_equal(double, fractions[:, 1::2])
-    # The states went on.
+    # The states have advanced.
     np.testing.assert_array_equal(states.copy_to_host()["s0"], [one.s0 for one in expected])
     np.testing.assert_array_equal(states.copy_to_host()["s1"], [one.s1 for one in expected])
 
@@ -224,7 +224,7 @@ def test_xoroshiro_normals() -> None:
     angle = np.float32(2 * math.pi) * first[..., 1]
     expected = np.sqrt(-2 * np.log(first[..., 0].astype(np.float64))) * np.cos(angle.astype(np.float64))
     np.testing.assert_allclose(single, expected, rtol=1e-5, atol=2e-6)
-    # Its logarithm is that of a float32.
+    # The logarithm has a float32 argument.
     radius = np.sqrt(-2 * np.log(second[..., 0]).astype(np.float64))
     expected = radius * np.cos(2 * math.pi * second[..., 1].astype(np.float64))
     np.testing.assert_allclose(double, expected, rtol=1e-6, atol=1e-7)
@@ -304,7 +304,7 @@ def test_what_is_no_array_of_states_is_refused() -> None:
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
-    """Philox 4x32-10 as its authors define it."""
+    """Philox 4x32-10, by the definition of its authors."""
     c, k, low = list(counter), list(key), 0xFFFFFFFF
     for _ in range(10):
         p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
@@ -314,7 +314,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def philox_words(seed: int, sequence: int, offset: int, count: int) -> list[int]:
-    """Words as cuRAND draws them after `curand_init(seed, sequence, offset)`."""
+    """The words that cuRAND draws after `curand_init(seed, sequence, offset)`."""
     low = 0xFFFFFFFF
     found = []
     for place in range(offset, offset + count):
@@ -407,7 +407,7 @@ def test_a_million_states_are_made_at_once() -> None:
 
 
 def test_states_in_a_tuple():
-    """Whatever is indexed to a state: Numba's functions take a tuple of references to states, too."""
+    """Any object whose items are states: as in Numba, functions also accept a tuple of references to states."""
     kernels = module("""
         from weft import cuda
         from weft.cuda.random import (

@@ -1,6 +1,6 @@
 """Random programs with `typing="numpy"`, for fixed seeds: weft's results against those of CPython and NumPy.
 
-`random_numpy.py` says what the programs are; `fuzz.py --typing numpy` runs very many.
+`random_numpy.py` describes the programs; `fuzz.py --typing numpy` runs very many.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Random programs: weft's results against the oracle's, for fixed seeds.
 
-`WEFT_FUZZ_FIRST` and `WEFT_FUZZ_COUNT` choose other seeds; `fuzz.py` runs very many. `random_programs.py` says what the
-programs are, and `typed_rewrite.py` how the oracle comes to know the types of their variables.
+`WEFT_FUZZ_FIRST` and `WEFT_FUZZ_COUNT` choose other seeds; `fuzz.py` runs very many. `random_programs.py` describes the
+programs, and `typed_rewrite.py` how the oracle gets the types of their variables.
 """
 
 import os
@@ -14,7 +14,7 @@ from oracle import numeric
 
 FIRST = int(os.environ.get("WEFT_FUZZ_FIRST", "0"))
 COUNT = int(os.environ.get("WEFT_FUZZ_COUNT", "200"))
-OWN = ("cuda.own_", "cuda.bfloat16", "cuda.brains")  # functions that the oracle alone has
+OWN = ("cuda.own_", "cuda.bfloat16", "cuda.brains")  # functions that only the oracle has
 
 
 def check(seed):
@@ -31,7 +31,7 @@ def check(seed):
 
 @pytest.fixture(scope="module", autouse=True)
 def stacks():
-    """Code that is not optimized may need more of a GPU's stack than weft gives to functions that call themselves."""
+    """Unoptimized code may need more GPU stack than weft reserves for recursive functions."""
     grow_stacks()
 
 

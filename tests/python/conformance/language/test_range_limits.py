@@ -1,4 +1,4 @@
-"""Ranges near the ends of their integer type: every iteration runs, and none follows the last."""
+"""Ranges near the limits of their integer type have the right trip count."""
 
 import os
 
@@ -117,7 +117,7 @@ def test_steps_so_long_that_several_at_once_wrap(dtype):
     ],
 )  # fmt: skip
 def test_all_constant(start, stop, step):
-    # The smallest integer is no literal: it is minus one that is too large.
+    # The smallest integer is not a literal: it is the negation of a number that is too large.
     args = ", ".join(f"({value + 1} - 1)" if value == -(2**63) else str(value) for value in (start, stop, step))
     kernel = module(PRELUDE + COUNT.format(params="", args=args)).kernel
     got = launch(kernel, 1, 1, np.zeros(TURNS + 2, np.int64))[0]

@@ -106,7 +106,7 @@ def test_the_length_of_a_range_that_no_int64_is():
 
     out = np.zeros(4, np.int64)
     kernel[1, 1](BOTTOM, TOP, out)
-    # Python raises an error: the length is the largest int64.
+    # Python raises an error; here the length is the largest int64.
     assert out.tolist() == [TOP, 0, TOP - 1, TOP]
 
 

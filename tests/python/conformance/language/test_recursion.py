@@ -39,7 +39,7 @@ def fibs_declared(x, out):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
 @pytest.mark.parametrize("kernel", [fibs, fibs_declared])
 def test_a_function_calls_itself(kernel, dtype):
-    # Each thread goes to another depth.
+    # Each thread has another recursion depth.
     x = np.arange(13, dtype=dtype)
     _, out = run(kernel, 2, 8, x, np.zeros(13, np.int64))
     assert out[12] == 144
@@ -113,7 +113,7 @@ def test_the_type_of_the_result_is_that_of_all_returns(dtype):
 
 @cuda.jit(device=True)
 def widened(n, x):
-    # 1 is an int64, the product a float64: the recursion makes one of the other.
+    # 1 is an int64, the product a float64: the return type unifies both.
     return 1 if n == 0 else x * widened(n - 1, x)
 
 
@@ -249,7 +249,7 @@ def test_calls_in_a_loop_go_to_different_depths():
 
 @cuda.jit(device=True)
 def product_below(x, n):
-    # Not a sum of ones, which LLVM makes a loop of.
+    # Not a sum of ones, which LLVM would convert to a loop.
     if n <= 0:
         return 1
     return (product_below(x, n - 1) ^ x[n % x.size]) * 3 + n
@@ -330,7 +330,7 @@ def sums_of_branches(x, out):
 
 @cuda.jit(device=True)
 def fib_of_two(n):
-    # Both calls are of the same depth as Python's: no optimization makes a loop of one.
+    # The depth of calls is the same as in Python: no optimization converts a call to a loop.
     if n < 2:
         return n
     return (fib_of_two(n - 1) ^ 1) + (fib_of_two(n - 2) ^ 1)
@@ -378,7 +378,7 @@ def wait_for(flag, value):
 
 @cuda.jit
 def in_turn(flag, out):
-    # The last thread goes first.
+    # The last thread runs first.
     i = cuda.threadIdx.x
     mine = cuda.blockDim.x - 1 - i
     wait_for(flag, mine)

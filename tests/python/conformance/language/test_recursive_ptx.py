@@ -1,4 +1,4 @@
-"""The PTX of functions that call themselves."""
+"""The PTX of recursive functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def calls_twice(x):
 
 
 def test_every_function_beside_recursive_ones_is_visible():
-    """As `ptxas` 13.0, and with it the driver, ends the process over some that are the module's own."""
+    """Functions with internal linkage can crash `ptxas` 13.0, and with it the driver."""
     text = calls_twice.inspect_asm(calls_twice.signatures[0], target="sm_90")
     functions = [line for line in text.splitlines() if ".func " in line and not line.endswith(";")]
     assert len(functions) >= 2
@@ -38,12 +38,12 @@ def half(x, n):
 @cuda.jit("void(float64[::1])", opt=False)
 def never_calls(x):
     i = cuda.grid(1)
-    if (i & 1) < 0:  # ptxas sees that this never holds
+    if (i & 1) < 0:  # ptxas infers that this is false
         x[i] = half(x[i], 3)
 
 
 def test_a_table_names_the_functions_of_a_recursive_kernel():
-    """As `ptxas` 13.0 ends the process over one with a division that the kernel never calls."""
+    """Without the table, `ptxas` 13.0 crashes on an uncalled function with a division."""
     text = never_calls.inspect_asm(never_calls.signatures[0], target="sm_90")
     (table,) = [line for line in text.splitlines() if line.startswith(".global") and "kept" in line]
     names = re.findall(r"^\.visible \.func .*?([\w$]+)\($", text, re.MULTILINE)

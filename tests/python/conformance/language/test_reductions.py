@@ -13,7 +13,7 @@ EVERY = ["bool", *INTS, *FLOATS, *COMPLEX]
 
 
 def values(dtype, shape=(4, 6)):
-    """Numbers in no order, with equals among them."""
+    """Unsorted numbers with duplicates."""
     count = int(np.prod(shape))
     x = np.array([(k * 37 + 11) % 23 - 9 for k in range(count)], np.float64).reshape(shape)
     dtype = np.dtype(dtype)
@@ -37,7 +37,7 @@ SHAPES = {
 
 
 def applied(call, *arrays, dtype):
-    """What an expression of `a`, `b` gives in a kernel, stored as a type."""
+    """The result of an expression of `a`, `b` in a kernel, stored as a type."""
     params = ["a", "b", "c"][: len(arrays)]
     kernel = module(f"""
         import numpy as np
@@ -53,7 +53,7 @@ def applied(call, *arrays, dtype):
 def close(got, expected):
     dtype = np.asarray(expected).dtype
     if dtype.kind in "fc":
-        # The order of the additions differs: NumPy adds in pairs.
+        # The order of the additions differs: NumPy uses pairwise summation.
         np.testing.assert_allclose(got, expected, rtol=64 * np.finfo(dtype).eps, atol=16 * np.finfo(dtype).eps)
     else:
         assert got == expected

@@ -12,7 +12,7 @@ MODES = ["rn", "rz", "rd", "ru"]
 
 
 def neighbors(exact, dtype):
-    """The largest float at most `exact` and the smallest that is at least it, of a rational number."""
+    """The largest float that is not above a rational number, and the smallest that is not below it."""
     info = np.finfo(dtype)
     most = Fraction(float(info.max)) if dtype != np.float64 else Fraction(*float(info.max).as_integer_ratio())
     if exact > most:
@@ -57,7 +57,7 @@ def rounded(exact, mode, dtype):
         return high
     if mode == "rz":
         return low if exact > 0 else high
-    # To nearest: an infinity is where the next number would be.
+    # To nearest: infinity counts as the next number after the largest.
     beyond = Fraction(2) ** int(np.ceil(np.log2(float(info.max)) if dtype != np.float64 else 1024))
 
     def value(number):
@@ -72,14 +72,14 @@ def rounded(exact, mode, dtype):
 
 
 def zero_of(values, mode, dtype):
-    """A sum of zero: minus where all numbers are, or where it is rounded down and they are not all plus."""
+    """The zero of a sum: negative if all numbers are, or if it is rounded down and they are not all positive."""
     signs = [math.copysign(1, value) for value in values]
     minus = all(sign < 0 for sign in signs) or (mode == "rd" and not all(sign > 0 for sign in signs))
     return dtype(-0.0) if minus else dtype(0.0)
 
 
 def special(name, values, dtype):
-    """What infinities, NaN and divisors of zero give, which no mode changes."""
+    """The results for infinities, NaN and zero divisors, which do not depend on the mode."""
     values = [dtype(value) for value in values]
     with np.errstate(all="ignore"):
         if name == "add":
@@ -94,14 +94,14 @@ def special(name, values, dtype):
             return dtype(1) / values[0]
         if name == "sqrt":
             return np.sqrt(values[0])
-        # An infinite third number counts for itself, where the product is finite.
+        # If the product is finite, an infinite addend is the result.
         if all(math.isfinite(value) for value in values[:2]):
             return values[2]
         return values[0] * values[1] + values[2]
 
 
 def root(exact, mode, dtype):
-    """The rounded square root of a positive rational number: its neighbors by integers."""
+    """The rounded square root of a positive rational number, computed with integers."""
     shift = 2 * 1200
     scaled = (exact.numerator << shift) // exact.denominator
     whole = math.isqrt(scaled)
@@ -147,7 +147,7 @@ CASES = [(name, dtype) for name in ARITY for dtype in ("float32", "float64") if 
 
 
 def arguments(arity, dtype):
-    """Ends, neighbors of powers, subnormal numbers, ties, and random bits."""
+    """Limits, numbers next to powers, subnormal numbers, ties, and random bits."""
     rng = np.random.default_rng(7)
     info = np.finfo(dtype)
     one, tiny, least, most = dtype(1), info.tiny, info.smallest_subnormal, info.max
@@ -310,7 +310,7 @@ def test_reciprocal_roots_are_rounded_to_nearest():
 
 @pytest.mark.parametrize("text", ["round(x[0])", "int(math.floor(x[0]))", "int(math.ceil(x[0]))"])
 def test_nan_is_looked_for_before_the_rounding(text):
-    """So that nothing but the conversion reads what was rounded, and ptxas makes one instruction of the two."""
+    """The conversion is then the only use of the rounded value, and ptxas fuses both to one instruction."""
     source = f"import math\nfrom weft import cuda\n\n@cuda.jit\ndef kernel(x, out):\n    out[0] = {text}\n"
     ptx = module(source).kernel.inspect_asm("void(float64[::1], int64[::1])", target="sm_90")
     rounded, given = re.search(r"cvt\.r[nmp]i\.f64\.f64\s+(%\w+), (%\w+);", ptx).groups()

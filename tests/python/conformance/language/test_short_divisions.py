@@ -1,7 +1,7 @@
-"""Divisions that a GPU computes without dividing, or in 32 bits, and floats after branches, at the ends of their
-ranges.
+"""Divisions that a GPU computes without a division instruction, or in 32 bits, and floats after branches, at the limits
+of their ranges.
 
-By zero quotient and remainder are 0, and so are they of the minimum by -1.
+A division by zero has quotient and remainder 0, and so has the minimum divided by -1.
 """
 
 import itertools
@@ -29,7 +29,7 @@ def divided(a, b):
 
 
 def run_pairs(kernel, pairs, dtype, n_results, other=None):
-    """The kernel's results for each pair, a row of int64 each."""
+    """The kernel's results: a row of int64 for each pair."""
     a, b = (
         np.array(column, kind) for column, kind in zip(zip(*pairs, strict=True), (dtype, other or dtype), strict=True)
     )

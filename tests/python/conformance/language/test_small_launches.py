@@ -1,4 +1,4 @@
-"""Integers at the ends of 32 bits: on a GPU a kernel is compiled for small ones, and again for others."""
+"""Integers at the limits of 32 bits: a GPU has a variant of a kernel for small integers, and one for others."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def arithmetic(a, b, out):
 
 @pytest.mark.parametrize("a", ENDS)
 def test_arithmetic(a):
-    # Python's integers have no end: the reference wraps as int64 does.
+    # Python integers are unbounded: the reference wraps to int64.
     for b in ENDS:
         run(arithmetic, 2, 2, np.int64(a), np.int64(b), np.zeros((4, 10), np.int64))
 
@@ -65,7 +65,7 @@ def clamped(image, radius, out):
             for dx in range(-1, 2):
                 total += image[min(max(y + dy, 0), h - 1), min(max(x + dx, 0), w - 1)]
         out[y, x] = total
-        # Below zero: from the end.
+        # Negative: from the end.
         out[y, x] += image[y - h, x - 1]
 
 

@@ -11,7 +11,7 @@ from weft import cuda
 
 @cuda.jit
 def assignments(x, out):
-    """A docstring is no statement."""
+    """A docstring has no effect."""
     i = cuda.grid(1)
     a = b = x[i]
     out[i, 0] = a + b

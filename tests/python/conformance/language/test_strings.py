@@ -46,7 +46,7 @@ def test_comparisons(kind):
     )
     x = arrays(kind)
     like_python(k, x, x[::-1].copy(), np.zeros((7, 10), np.int64))
-    # Of other lengths, and in views.
+    # Other lengths, and views.
     like_python(k, x, x[::-1].astype(f"{kind}7"), np.zeros((7, 10), np.int64))
     like_python(k, np.repeat(x, 2)[::2], x[::-1], np.zeros((7, 10), np.int64))
 

@@ -1,4 +1,4 @@
-"""NumPy's dates and spans of time in kernels: a thread does what the same function does in CPython with NumPy's."""
+"""NumPy's dates and time differences in kernels: a thread has the same results as the function in CPython."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPANS = [0, 5, -7, "NaT", 1000]
 
 
 def same(kernel, *args) -> None:
-    """All arrays are after a launch of one thread what they are after a call of the Python function."""
+    """A launch of one thread and a call of the Python function must have the same effect on all arrays."""
     mine, theirs = ([arg.copy() for arg in args] for _ in range(2))
     kernel[1, 1](*mine)
     with np.errstate(all="ignore"):
@@ -148,7 +148,7 @@ def of_months(months, others, spans, later, between, back, stored, compared):
 @pytest.mark.parametrize("unit", ["W", "D", "h", "s", "us"])
 @pytest.mark.parametrize("long", ["Y", "M"])
 def test_dates_in_years_and_months(long, unit) -> None:
-    """The first day of them, in any shorter unit; spans of months have no one number of days."""
+    """Months convert to their first day, in any shorter unit; time differences in months have no fixed length."""
     months = ["1969-12", "1970-01", "2020-02", "2020-03", "1900-03", "1600-02", "NaT", "2399-11"]
     months = np.array(months, f"M8[{long}]")
     others = np.array(["2020-02-29", "1969-12-31", "NaT", "1970-01-01"], f"M8[{unit}]")
@@ -178,7 +178,7 @@ def test_spans_of_months_are_no_days() -> None:
 def functions_of_spans(a, b, size, sign, larger, smaller, fmax, fmin, best, worst, truth, count):
     for i in range(a.size):
         size[i] = abs(a[i])
-        sign[i] = np.sign(a[i]) if not np.isnat(a[i]) else a[i]  # NumPy before 2.5 has -1 of NaT
+        sign[i] = np.sign(a[i]) if not np.isnat(a[i]) else a[i]  # in NumPy before 2.5 the sign of NaT is -1
         larger[i] = np.maximum(a[i], b[i])
         smaller[i] = np.minimum(a[i], b[i])
         fmax[i] = np.fmax(a[i], b[i])

@@ -1,4 +1,4 @@
-"""Tuples: made, indexed, unpacked, passed and returned."""
+"""Tuples: constructed, indexed, unpacked, passed and returned."""
 
 import numpy as np
 import pytest

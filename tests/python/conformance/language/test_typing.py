@@ -1,4 +1,4 @@
-"""Types that take several iterations of inference over a function, and variables that have no value on some path."""
+"""Types that need several iterations of inference over a function, and variables without a value on some path."""
 
 import numpy as np
 import pytest
@@ -211,6 +211,6 @@ def kernel(r, x, n):
 
 
 def test_code_behind_a_loop_sees_final_types():
-    """Were `a` a uint8 for a while, `b` would be a uint64 for a while, and so float64 where it meets an int64."""
+    """If inference made `a` a uint8 temporarily, `b` would be a uint64, and float64 after unification with an int64."""
     kernel = module(INTEGERS).kernel
     run(kernel, 1, 1, np.zeros(3, np.int64), np.array([200, 7, 9], np.uint8), 5)

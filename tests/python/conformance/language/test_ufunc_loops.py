@@ -1,4 +1,4 @@
-"""Which types NumPy's ufuncs take in kernels: those for which NumPy has a loop, by its safe casts, and no others."""
+"""The types that NumPy's ufuncs accept in kernels: those for which NumPy has a loop, after safe casts."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from weft import CompileError, cuda
 
 UFUNCS = sorted(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 MATRICES = {"matmul", "vecdot", "matvec", "vecmat"}
-NOT_IN_KERNELS = {"isnat"}  # which is of dates
+NOT_IN_KERNELS = {"isnat"}  # for dates
 
 
 def function(name, typing, arguments):
@@ -31,7 +31,7 @@ def has_loop(ufunc, names):
 
 
 def refusal(f, names):
-    """Get the error's text; None where the types are taken."""
+    """Get the error message; None if the types are accepted."""
     try:
         f.result_type(tuple(of_name(name) for name in names))
     except CompileError as error:
@@ -44,7 +44,7 @@ CALLS = [
     for name in UFUNCS
     if name not in MATRICES | NOT_IN_KERNELS
     for typing in ("numba", "numpy")
-    if typing == "numba" or getattr(np, name).__name__ == name  # another name is the same function
+    if typing == "numba" or getattr(np, name).__name__ == name  # skip aliases
 ]
 
 
@@ -77,7 +77,7 @@ def test_clip_takes_what_numpy_has_loops_for():
 @pytest.mark.parametrize("typing", ["numba", "numpy"])
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "gcd"])
 def test_a_known_int_is_of_the_type_that_it_meets(name, typing):
-    """So are Python's ints for NumPy: `np.bitwise_and(uint64, 3)` has a loop, with an int64 it has none."""
+    """The same for Python ints in NumPy: `np.bitwise_and(uint64, 3)` has a loop, but none with an int64."""
     text = f"def f(a):\n    return np.{name}(a, 3)\n"
     space = {"np": np}
     exec(text, space)
@@ -108,7 +108,7 @@ def test_floats_have_no_bits(dtype, call):
 
 
 def test_logical_functions_take_all_numbers():
-    """Each number is true or false: a fraction is true, whatever it is beside."""
+    """Each number is converted to a bool: a fraction is true, whatever the other operand is."""
 
     @cuda.jit
     def kernel(x, y, n, out):

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs in kernels, on every type of their loops: values and types of results against NumPy."""
+"""NumPy's ufuncs in kernels, for all types of their loops: values and result types, compared with NumPy."""
 
 # ruff: noqa: RUF024 (nothing changes the lists)
 import numpy as np
@@ -15,7 +15,7 @@ REAL = ["bool", *INTS, *ALL_FLOATS]
 
 
 def edges(dtype):
-    """Values with the ends of a type among them."""
+    """Values including the limits of a type."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return np.array([False, True])
@@ -59,13 +59,13 @@ def kernel_of(name, count, results=1):
 
 
 def computed(name, *args, results=None):
-    """What a kernel gives for arrays of arguments, in arrays like `results`."""
+    """A kernel's results for arrays of arguments, in arrays like `results`."""
     outs = [np.zeros_like(result) for result in results]
     kernel = kernel_of(name, len(args), len(outs))
     return launch(kernel, -(-args[0].size // 64), 64, *args, *outs)[len(args) :]
 
 
-# Results that IEEE 754 or the integers define: name, types.
+# Functions with exact results: name, types.
 EXACT = {
     **dict.fromkeys(["abs", "absolute"], REAL),
     **dict.fromkeys(["negative", "positive", "conjugate", "conj"], [*INTS, *ALL_FLOATS, *COMPLEX]),
@@ -108,7 +108,7 @@ EXACT_PAIRS = {
     **dict.fromkeys(["copysign", "heaviside"], ALL_FLOATS),
     "nextafter": FLOATS,
 }
-# IEEE 754 leaves the sign of a zero open where both are zeros.
+# IEEE 754 does not define the sign of the result if both operands are zeros.
 OPEN_ZERO = ["maximum", "minimum", "fmax", "fmin"]
 
 
@@ -125,7 +125,7 @@ def test_exact_of_two(name, dtype):
 
 @pytest.mark.parametrize("dtype", INTS)
 def test_shifts(dtype):
-    # NumPy itself leaves negative amounts open.
+    # NumPy does not define negative shift counts.
     a, b = pairs(dtype)
     a, b = a[b >= 0], b[b >= 0]
     for name in ("left_shift", "right_shift"):
@@ -160,7 +160,7 @@ def test_two_results(dtype):
         finite = np.isfinite(x)
         got = computed(name, x, results=expected)
         assert_exact(got[0], expected[0], name)
-        # C leaves the exponent of what is not finite open.
+        # C does not define the exponent of numbers that are not finite.
         assert_exact(got[1][finite], expected[1][finite], name)
 
 
@@ -190,7 +190,7 @@ WIDE = [0.0, -0.0, 1e-30, -1e-30, 1e-5, 0.1, -0.3, 0.5, 1.0, -1.0, 1.5, 2.0, 3.0
 ENDS = [np.inf, -np.inf, np.nan]
 UNIT = [*np.linspace(-1, 1, 41), *ENDS]
 POSITIVE = [1e-38, 1e-5, 0.1, 0.999, 1.0, 1.001, 2.0, 1000.0, 1e20, 3e38, 0.0, *ENDS]
-# name: values, ulps that OpenCL C allows.
+# name: values, largest error in ulps by OpenCL C.
 APPROXIMATE = {
     "sin": (WIDE, 4), "cos": (WIDE, 4), "tan": (WIDE, 5), "arcsin": (UNIT, 4), "arccos": (UNIT, 4),
     "arctan": ([*WIDE, *ENDS], 5), "sinh": ([*WIDE, *ENDS], 4), "cosh": ([*WIDE, *ENDS], 4),
@@ -209,7 +209,7 @@ def test_approximate(name, dtype):
     with np.errstate(all="ignore"):
         x = np.array(values, dtype)
         expected = getattr(np, name)(x.astype(np.longdouble))
-        # Multiples of pi are rounded before the sine: the distance counts in units of 1.
+        # Multiples of pi are rounded before the sine, so the error is absolute.
         distance = ulps(computed(name, x, results=[x])[0], expected)
     if name == "sinc":
         np.testing.assert_allclose(computed(name, x, results=[x])[0], np.sinc(x), rtol=0, atol=4 * np.finfo(dtype).eps)
@@ -348,7 +348,7 @@ def test_the_result_is_the_array():
     "hypot",
 ])  # fmt: skip
 def test_types_of_results(name):
-    """Of each pair of types, the result has the type that NumPy gives it; what NumPy gives a float16, a float64."""
+    """For each pair of types, the result has NumPy's type, except that integers with a float16 result have float64."""
     ufunc = getattr(np, name)
     lines, kinds = [], EVERY
     for left in range(len(kinds)):
@@ -361,16 +361,16 @@ def test_types_of_results(name):
             if result.kind == "f" and whole:
                 result = np.dtype("float64")
             elif name == "hypot" and np.dtype(kinds[left]).kind + np.dtype(kinds[right]).kind != "ff":
-                # Integers beside a float count as int64, as in `math`.
+                # Integers with a float operand count as int64, as in `math`.
                 result = np.dtype("float64")
             elif result == np.float16 and "uint8" in (kinds[left], kinds[right]):
-                # Nor uint8 among those of float16.
+                # The same for uint8 and float16.
                 result = np.dtype("float32")
             elif result == np.float32 and "uint16" in (kinds[left], kinds[right]):
-                # Numba does not count uint16 among the types that float32 holds.
+                # For Numba, the conversion of uint16 to float32 is not safe.
                 result = np.dtype("float64")
             elif result == np.complex64 and {kinds[left], kinds[right]} & {"bool", *INTS}:
-                # Integers beside a complex number count as int64.
+                # Integers with a complex operand count as int64.
                 result = np.dtype("complex128")
             if name in ("gcd", "bitwise_and") and not whole:
                 continue
@@ -391,7 +391,7 @@ def test_types_of_results(name):
 
 
 def test_a_row_behind_every_public_ufunc():
-    """Kernels have all ufuncs of NumPy but those of dates, of floats that they lack, and of matrices."""
+    """Kernels support all ufuncs of NumPy except those for dates and matrices."""
     from weft import _weft
 
     lacking = {"isnat", "matmul", "matvec", "vecmat", "vecdot"}

@@ -191,7 +191,7 @@ def test_extremes_of_a_nan_and_an_integer(threads):
 @pytest.mark.parametrize("view", ["m", "m[:]", "m[-2:]", "m.reshape(2, 2)", "m[::-1][:3]"])
 @pytest.mark.parametrize("named", [True, False])
 def test_the_extents_of_arrays_are_numbers_of_run_time(condition, view, named):
-    """As in Numba: both paths count for the type of what is joined, though one of them is never taken."""
+    """As in Numba, both paths determine the joined type, even if one of them is never taken."""
     text = f"""
 import numpy as np
 from weft import cuda

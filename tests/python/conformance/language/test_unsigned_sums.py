@@ -1,4 +1,4 @@
-"""Sums of small unsigned integers are uint64 by Numba's rules: what fits has fewer bits, what wraps has all."""
+"""Sums of small unsigned integers are uint64 by Numba's rules: weft narrows those that fit, not those that wrap."""
 
 import numpy as np
 from weft import cuda

@@ -1,4 +1,4 @@
-"""`vectorize`: results of ufuncs, for shapes, dtypes and devices, against NumPy's."""
+"""`vectorize`: results of ufuncs for shapes, dtypes and devices, compared with NumPy."""
 
 import math
 import pickle
@@ -32,7 +32,7 @@ def scaled(x, factor):
 
 
 def both(function, *args, **keywords):
-    """What a ufunc gives for arrays of the host; it must give the same for device arrays."""
+    """The result of a ufunc for host arrays, which must equal that for device arrays."""
     host = function(*args, **keywords)
     moved = [cuda.to_device(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     device = function(*moved, **keywords)
@@ -95,7 +95,7 @@ def test_any_strides():
 
 
 def any_view(rng, shape):
-    """An array of a shape with axes in any order in memory, steps, negative ones too, and room between elements."""
+    """An array of a shape with any memory order of the axes, any strides, including negative ones, and padding."""
     order = rng.permutation(len(shape))
     extents = [2 * extent + int(rng.integers(0, 3)) for extent in shape]
     whole = rng.integers(-50, 50, [extents[axis] for axis in order]).transpose(np.argsort(order))
@@ -120,7 +120,7 @@ def test_random_shapes_strides_and_places(seed):
         assert got.dtype == expected.dtype
         np.testing.assert_array_equal(got, expected)
         out = any_view(rng, expected.shape).astype(expected.dtype)
-        # The inputs are in the memory of the result, in another order.
+        # The inputs overlap the result, with another order of elements.
         turned = out[tuple(slice(None, None, int(step)) for step in rng.choice([1, -1], out.ndim))]
         expected = turned + x
         if expected.dtype == out.dtype and expected.shape == out.shape:
@@ -168,7 +168,7 @@ def test_numbers_of_python_take_the_dtype_of_the_arrays():
     assert sub(x.astype(np.int32), 0.5).dtype == np.float64
     assert sub(x, np.float64(0.5)).dtype == np.float64
     np.testing.assert_array_equal(both(sub, 3.0, x), 3 - x)
-    # Numbers are converted to the types of a single loop.
+    # Scalars are converted to the types of a single loop.
     only = vectorize(["float32(float32, float32)"])(lambda a, b: a + b)
     assert only(x, np.float64(0.5)).dtype == np.float32
     assert only(x, np.int64(2)).dtype == np.float32
@@ -227,7 +227,7 @@ def test_what_is_written_may_be_what_is_read():
     device = cuda.to_device(x)
     sub(device, 1.0, out=device)
     np.testing.assert_array_equal(device.copy_to_host(), x - 1)
-    # One place along: each element is read before it is written.
+    # Shifted by one element: each element is read before it is written.
     for array in (x.copy(), cuda.to_device(x)):
         add(array[:-1], array[1:], out=array[1:])
         np.testing.assert_array_equal(np.asarray(array), np.concatenate([[0], x[:-1] + x[1:]]))
@@ -250,7 +250,7 @@ def test_without_signatures_each_types_make_a_loop():
     x = np.arange(5)
     assert scaled(x, 2).dtype == np.int64
     assert scaled(x.astype(np.float32), np.float32(2)).dtype == np.float32
-    # As in a launch, a float of Python's is a float64.
+    # As in a launch, a Python float is a float64.
     assert scaled(x.astype(np.float32), 2.5).dtype == np.float64
     assert scaled(x, 1j).dtype == np.complex128
     np.testing.assert_array_equal(scaled(x, 1j), x * 1j)
@@ -348,7 +348,7 @@ def test_reduce_one_axis_or_all():
 @pytest.mark.parametrize("way", ["as the device does", "by blocks"])
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.complex64])
 def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
-    """A thread, a block or several blocks a row; kernels for GPUs run on the CPU too."""
+    """A thread, a block or several blocks per row; the GPU's kernels also run on the CPU."""
     from weft.cuda._ufunc import rows as reductions
 
     if way == "by blocks":
@@ -356,7 +356,7 @@ def test_reduce_rows_of_every_length(way, dtype, monkeypatch):
     first = np.array(dtype(1)).dtype
     total = vectorize([f"{first}({first}, {first})"], target="cuda")(lambda a, b: a + b)
     shapes = [(3, 63), (5, 64), (2, 2, 65), (4, 511), (3, 513), (70, 1000), (2, 9000), (1, 70_001), (3, 2, 40_000)]
-    # Around the lengths that more lanes, and more warps, have a row from; rows that do not fill the last block.
+    # Near the lengths from which a row gets more lanes or more warps; rows that do not fill the last block.
     shapes += [(300, 7), (259, 8), (130, 17), (40, 33), (9, 2, 127), (17, 128), (9, 257), (3, 1025), (2, 2049)]
     for shape in shapes:
         x = RNG.integers(-8, 9, shape).astype(dtype)
@@ -381,7 +381,7 @@ def test_reduce_columns_of_every_kind(way, monkeypatch):
         monkeypatch.setattr(reductions, "in_pieces", lambda: False)
     total = vectorize(["int64(int64, int64)"], target="cuda")(lambda a, b: a + b)
     shapes = [(2, 16), (3, 31), (16, 33), (17, 15), (700, 40), (5, 3000), (3, 400, 20), (2, 3, 9, 64), (20_000, 17)]
-    # More sheets than a grid has rows.
+    # More planes than the maximal y dimension of a grid.
     shapes += [(66_000, 2, 16)]
     for shape in shapes:
         x = RNG.integers(-8, 9, shape)

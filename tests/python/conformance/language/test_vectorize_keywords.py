@@ -1,4 +1,4 @@
-"""The keywords of ufuncs: `where`, `dtype`, `casting`, `order`, and the axes of `reduce`, against NumPy's."""
+"""The keyword arguments of ufuncs: `where`, `dtype`, `casting`, `order`, and the axes of `reduce`, against NumPy."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def test_where_leaves_the_other_elements_alone(shape, mask):
         for out in (np.full(shape, -100), cuda.to_device(np.full(shape, -100)), np.full(shape, -100, ">i8")):
             assert add(a, b, out=out, where=some) is out
             np.testing.assert_array_equal(on_host(out), expected)
-    # Steps and other orders, and a mask that broadcasts the arguments.
+    # Strides and memory orders, and a mask that broadcasts the arguments.
     out = np.full((*shape[::-1], 2), -100)[..., ::2]
     add(x.T, 1, out=out[..., 0], where=np.broadcast_to(chosen, shape).T)
     np.testing.assert_array_equal(
@@ -66,7 +66,7 @@ def test_where_broadcasts_and_computes_nothing_where_it_is_false():
     np.testing.assert_array_equal(seen.copy_to_host(), np.arange(4))
     assert add(1, 2, where=np.array([True, True])).tolist() == [3, 3]
     assert add(np.arange(3), 1, where=np.array([[True] * 3] * 2)).shape == (2, 3)
-    # The mask may be where the results go.
+    # The mask may overlap the results.
     flags = np.array([True, False, True])
     expected = np.equal(flags, flags, out=flags.copy(), where=flags)
     same = vectorize(["boolean(boolean, boolean)"])(lambda a, b: a == b)
@@ -131,7 +131,7 @@ def test_numbers_and_losses_with_a_dtype():
             times(x, x, out=np.zeros(2), casting="unsafe")
     with pytest.raises(ValueError, match=r"casting must be one of 'no', .*, not 'sometimes'"):
         add(1, 2, casting="sometimes")
-    # Without signatures the arguments become the dtype.
+    # Without signatures, the arguments are converted to the dtype.
     twice = vectorize(lambda x, y: x * 2 + y)
     narrow = np.arange(3, dtype=np.float32)
     assert twice(narrow, narrow).dtype == np.float64

@@ -1,5 +1,5 @@
-"""`typing="numpy"`: Python's numbers, which have no type of their own, wherever a value may occur. CPython and NumPy
-run the same text and compute the expected result."""
+"""`typing="numpy"`: Python numbers, which are weakly typed, in all positions. CPython and NumPy run the same source and
+compute the expected result."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def either(a, b):
 
 
 def both(body, columns=8):
-    """Compare what a body leaves in `out` with what CPython leaves there; both have `n` and `k`, weak ints."""
+    """Compare the contents of `out` after a body with CPython's; both have the weak ints `n` and `k`."""
     lines = ["n = 3", "for k in range(2):", "    n += k", *body.strip().splitlines()]
     text = "def f(i, x, out):\n" + "".join(f"    {line}\n" for line in lines)
     x = np.arange(SIZE, dtype=np.int32)

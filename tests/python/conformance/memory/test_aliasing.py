@@ -1,6 +1,6 @@
-"""Arguments that share memory, or lie where arrays seldom do: on a GPU a kernel is compiled for arrays that do not, and
-again for others. One thread does everything, so that the order of its loads and stores is the program's: the reference
-is CPython over NumPy's views."""
+"""Arguments that overlap or have unusual addresses: on a GPU, a kernel has a variant for disjoint, aligned arrays, and
+one for others. A single thread runs, so that loads and stores are in program order. The reference is CPython with NumPy
+views."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ def prefix(x, y, n):
 
 @cuda.jit
 def invariant(x, y, n):
-    """Loads that are the same in all iterations, if nothing changes them."""
+    """Loads that are loop-invariant if no store changes them."""
     for i in range(n):
         y[i] = y[i] + x[0] * 3 + x[1]
 
 
 @cuda.jit
 def neighbours(x, y, n):
-    """Loads and stores side by side."""
+    """Contiguous loads and stores."""
     for i in range(0, n, 4):
         a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
         y[i] = a + d
@@ -43,7 +43,7 @@ def three(x, y, out, n):
 SIZE = 40
 N = 16
 
-# Of 40 elements: those that are read, those that are written.
+# Slices of 40 elements: the read one and the written one.
 VIEWS = {
     "apart": (np.s_[:20], np.s_[20:]),
     "side by side": (np.s_[20:], np.s_[:20]),
@@ -63,7 +63,7 @@ DTYPES = ["uint8", "int32", "float32", "float64"]
 
 
 def compare(kernel, memory, views, *rest):
-    """Launches on views of one array, of the host and of the device, and compares with CPython."""
+    """Launches on views of one host array and of one device array, and compares with CPython."""
     expected = memory.copy()
     with np.errstate(over="ignore"):
         kernel.py_func(*views(expected), *rest)
@@ -103,7 +103,7 @@ def test_transposed_views():
     memory = np.arange(36, dtype=np.float32).reshape(6, 6)
     compare(turned, memory, lambda memory: (memory, memory.T))
     compare(turned, memory, lambda memory: (memory.T, memory))
-    # Columns of rows that lie in each other's gaps, and a part of the whole.
+    # Blocks of columns, each in the gaps of the other, and overlapping submatrices.
     compare(turned, memory, lambda memory: (memory[:, :3], memory[:, 3:]))
     compare(turned, memory, lambda memory: (memory[1:, 1:], memory[:-1, :-1]))
 
@@ -160,7 +160,7 @@ def test_arrays_in_tuples(views):
 
 @cuda.jit
 def across(x, out):
-    """Threads of a block read what others have written, through either argument."""
+    """Threads of a block read elements that others have written, through either argument."""
     i = cuda.threadIdx.x
     out[i] = x[i] + 1
     cuda.syncthreads()

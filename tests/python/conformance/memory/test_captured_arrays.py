@@ -1,4 +1,4 @@
-"""Arrays that a kernel captures: constants of its code, and arrays on the device."""
+"""Captured arrays: constants in the code, and device arrays."""
 
 import numpy as np
 import pytest
@@ -178,7 +178,7 @@ def test_device_arrays_are_captured_by_address():
     out = np.zeros(6)
     kernel[1, 32](out)
     assert out.tolist() == [0, 2, 4, 6, 8, 10]
-    # Unlike a constant, it is read and written where it is.
+    # Unlike a constant, it is accessed in place.
     assert device.copy_to_host().ravel().tolist() == [0, -1, -2, -3, -4, -5]
     kernel[1, 32](out)
     assert out.tolist() == [0] * 6

@@ -16,7 +16,7 @@ POINT = np.dtype([("x", np.float32), ("v", np.int16, (2, 3)), ("n", np.int64)])
 
 
 def address(array) -> int:
-    """Where an array on the device begins."""
+    """The address of a device array."""
     return array.device_pointer
 
 
@@ -36,7 +36,7 @@ def test_the_order_is_that_of_the_name(make, order):
     x, out = cuda.to_device(host), cuda.to_device(np.zeros(shape, np.float32))
     kernel[(1, 2), (8, 4)](address(x), 5, 7, out)
     expected = host.copy().reshape(shape, order=order)
-    # Each thread adds to an element that another one reads, but the sum differs in the hundreds only.
+    # Each thread adds 100 to an element that another one reads: compare modulo 100.
     assert (out.copy_to_host() % 100).tolist() == (expected % 100).tolist()
     expected[:, :, 1] += 100
     assert x.copy_to_host().tolist() == expected.ravel(order="K").tolist()

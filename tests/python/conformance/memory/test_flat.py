@@ -1,4 +1,4 @@
-"""`a.flat`: its elements by their number in C order, whatever the layout, and `a.ctypes.data`."""
+"""`a.flat`: elements by their index in C order, for any layout, and `a.ctypes.data`."""
 
 from __future__ import annotations
 

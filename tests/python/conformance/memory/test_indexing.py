@@ -50,7 +50,7 @@ def overflowed(x, out):
 
 
 def test_an_index_that_overflowed_to_a_negative_number_wraps():
-    """An even number times 2^63 - 1 is its negative in 64 bits."""
+    """An even number times 2^63 - 1 is its negation in 64 bits."""
     out = run(overflowed, 1, 8, np.arange(10, 20), np.zeros(8, np.int64))[1]
     assert out.tolist() == [10, 10, 18, 18, 16, 16, 14, 14]
 

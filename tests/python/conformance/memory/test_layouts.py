@@ -89,7 +89,7 @@ def shift_left(x, y):
 
 
 def test_the_same_array_twice():
-    # One device array is both arguments: stores through one name are seen through the other.
+    # Both arguments are the same device array: stores through one name are visible through the other.
     d = cuda.to_device(np.arange(9))
     shift_left[1, 8](d, d)
     assert d.copy_to_host().tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 8]

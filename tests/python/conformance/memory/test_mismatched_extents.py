@@ -1,4 +1,4 @@
-"""Extents that do not fit each other: a `ValueError`, as NumPy's, and nothing outside of the arrays is touched."""
+"""Mismatched extents: a `ValueError`, as in NumPy, and no access outside the arrays."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Arrays that kernels make with NumPy's functions: `np.zeros` and its like, copies, and the product of `@`.
+"""Arrays that kernels create with NumPy's functions: `np.zeros`, `np.full`, …, copies, and the result of `@`.
 
-Each execution of a call gives an array of its own, with its contents: a thread has what the Python function has.
+Each execution of a call returns a new array: a thread has the same results as the Python function.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from weft import cuda
 
 
 def same(kernel, *args, threads=1) -> None:
-    """All arrays are after a launch what they are after a call of the Python function with NumPy's arrays."""
+    """A launch and a call of the Python function with NumPy arrays must have the same effect on all arrays."""
     mine, theirs = ([arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2))
     kernel[1, threads](*mine)
     kernel.py_func(*theirs)

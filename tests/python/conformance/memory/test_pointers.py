@@ -1,4 +1,4 @@
-"""C's pointers: `types.CPointer(T)` in signatures, which a launch gives an address."""
+"""C pointers: `types.CPointer(T)` in signatures; a launch passes an address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INT = types.CPointer(types.int32)
 
 
 def address(array) -> int:
-    """Where an array on the device begins."""
+    """The address of a device array."""
     return array.device_pointer
 
 
@@ -64,7 +64,7 @@ def neighbours(out, x, n):
         middle = x
         out[i] = middle[i]
         if i > 0:
-            # Nothing counts from an end.
+            # Negative indices do not count from the end.
             out[i + n] = middle[i - n]
         out[-i - 1] = x[-i - 1]
 
@@ -167,7 +167,7 @@ def test_a_tuple_of_addresses():
 
 
 def rejected(body: str) -> str:
-    """The message for a kernel of a pointer with this body."""
+    """The error message for a kernel with a pointer and this body."""
     from harness import module
 
     source = f"""

@@ -1,4 +1,4 @@
-"""Records and arrays of records: a thread of a kernel does what the same function does in CPython with NumPy's."""
+"""Records and arrays of records: a thread has the same results as the function in CPython with NumPy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LAYOUTS = {
 
 
 def sample(dtype: np.dtype[Any], shape: Any = 5) -> Any:
-    """An array with something else in each number."""
+    """An array with a different value in each number."""
     memory = np.random.default_rng(7).integers(0, 100, size=np.zeros(shape, dtype).nbytes, dtype="u1")
     array = memory.view(dtype).reshape(shape)
     for name in dtype.names or ():
-        # Any other byte is no bool, and few are numbers that are worth comparing.
+        # Other bytes are invalid bools, and few bit patterns are useful floats.
         array[name] = np.zeros(array[name].shape, dtype[name].base) if dtype[name].base.names else 0
     array["a"] = np.arange(array.size).reshape(shape) - 2
     array["b"] = array["a"] / 4
@@ -34,7 +34,7 @@ def sample(dtype: np.dtype[Any], shape: Any = 5) -> Any:
 
 
 def same(kernel: Any, *args: Any) -> list[Any]:
-    """The arguments after a launch of one thread, which are those after a call of the Python function."""
+    """The arguments after a launch of one thread, which must equal those after a call of the Python function."""
     mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
     kernel[1, 1](*mine)
     kernel.py_func(*theirs)
@@ -138,7 +138,7 @@ def only_read(record, out):
 def test_records_as_arguments(dtype) -> None:
     array = sample(dtype).view(np.recarray)
     same(update, array[3], np.zeros(1))
-    # The array of the record has the values that the kernel wrote.
+    # The record's array has the values that the kernel wrote.
     update[1, 1](array[1], np.zeros(1))
     assert array[1].b == 7.5
     assert array[2].b == 0

@@ -1,4 +1,4 @@
-"""Other views of arrays: newaxis, ellipsis, reshape, ravel, view, transpose, parts of complex numbers, slices."""
+"""Views of arrays: newaxis, ellipsis, reshape, ravel, view, transpose, parts of complex numbers, slices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What device functions return of arrays in local memory: those that they were given, and none of their own."""
+"""Local arrays that device functions return: they may return an argument, but not their own array."""
 
 import numpy as np
 import pytest

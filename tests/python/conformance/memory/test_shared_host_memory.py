@@ -1,4 +1,4 @@
-"""Host arrays of one launch that share memory: what is written through one is seen through the others, as in NumPy."""
+"""Host arrays of one launch that share memory: writes through one are visible through the others, as in NumPy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_and_write(read, write):
 
 
 def like_numpy(kernel, base, choose) -> None:
-    """Run on views of an array, and as Python on the same views of another."""
+    """Run a kernel on views of an array, and the Python function on the same views of another array."""
     expected = base.copy(order="K")
     with np.errstate(over="ignore"):
         kernel.py_func(*choose(expected))
@@ -195,7 +195,7 @@ def test_random_views() -> None:
 
 
 def test_what_is_asked_for_as_a_copy_is_one() -> None:
-    """An image is read and written with `cuda.In` and `cuda.Out`: what is read is what it was."""
+    """An image is both input and output by `cuda.In` and `cuda.Out`: the kernel reads the original values."""
 
     @cuda.jit
     def shift(source, target):
@@ -228,7 +228,7 @@ def test_what_cannot_be_one_copy_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"argument 1 \(`a`\).* and argument 2 \(`b`\).*share memory.*used in place"):
         in_turns[1, 1](plain, mapped)
     assert mapped.tolist() == [0] * 8
-    # Elsewhere, or read alone.
+    # Disjoint, or only read.
     read_and_write[1, 1](plain[:4], mapped[4:])
     cuda.synchronize()
     assert mapped.tolist() == [0] * 4 + [1] * 4

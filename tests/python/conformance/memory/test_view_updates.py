@@ -1,4 +1,4 @@
-"""Views that are assigned and updated whole: `a[1:] += b`, tuples, broadcasting; arrays without dimensions."""
+"""Assignments to whole views and updates: `a[1:] += b`, tuples, broadcasting; zero-dimensional arrays."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernels of `wraparound=False`, which promise that no index of an array is negative."""
+"""Kernels with `wraparound=False`, which assumes that no array index is negative."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from weft.errors import CompileError
 
 @cuda.jit(device=True)
 def last_two(row):
-    # A slice and a tuple keep Python's meaning, and so do functions of NumPy.
+    # Slices, tuples and NumPy functions keep Python's semantics.
     return row[-2:], (1, 2, 3)[-1]
 
 

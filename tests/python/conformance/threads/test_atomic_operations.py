@@ -1,5 +1,5 @@
-"""Every atomic operation on every type, in every memory; orders and scopes; operations of many threads on one
-element."""
+"""All atomic operations on all types, in all address spaces; memory orders and scopes; operations of many threads on
+one element."""
 
 import numpy as np
 import oracle
@@ -29,7 +29,7 @@ STEPS = [(name, dtype) for name, dtypes in TYPES.items() for dtype in dtypes]
 
 
 def values_of(dtype):
-    """Pairs of an element and a value: ends, signs, NaN, infinities, and a few at random."""
+    """Pairs of an element and a value: limits, signs, NaN, infinities, and a few random ones."""
     dtype = np.dtype(dtype)
     rng = np.random.default_rng(11)
     if dtype.kind == "b":
@@ -263,7 +263,7 @@ def test_orders_and_scopes(order, scope):
 
 @cuda.jit
 def hands_over(data, flag, out):
-    """The block with the number 0 waits for the last one, in whose order it then sees the data."""
+    """Block 0 waits for the last block by an acquire, after which that block's data is visible."""
     i = cuda.grid(1)
     if i == cuda.gridsize(1) - 1:
         for k in range(data.size):
@@ -284,7 +284,7 @@ def test_a_release_is_seen_by_an_acquire():
 
 @cuda.jit
 def locked(lock, total, turns):
-    """A spin lock of floats' bits, in turns of all threads of many blocks."""
+    """A spin lock on a float, which all threads of many blocks acquire repeatedly."""
     for _ in range(turns):
         while cuda.atomic.cas(lock, 0, 0.0, 1.0, order="acquire") != 0.0:
             pass

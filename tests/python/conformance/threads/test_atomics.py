@@ -1,4 +1,4 @@
-"""atomic.add on all its types and memories, and fences."""
+"""atomic.add on all types and address spaces, and fences."""
 
 import numpy as np
 import pytest
@@ -200,7 +200,7 @@ def own_memory(x, out, n):
         own[k] = i + k
     out[i, 0] = cuda.atomic.add(own, i & 3, 5)
     out[i, 1] = own[i & 3]
-    # Memory of the thread in some threads and the array in others.
+    # Local memory in some threads, and the array in others.
     either = own if i >= n else x
     out[i, 2] = cuda.atomic.add(either, 1 if i >= n else i, 7)
     out[i, 3] = own[1]

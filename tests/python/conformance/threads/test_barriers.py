@@ -75,7 +75,7 @@ def rounds_with_exits(x, out):
     turn = 0
     while True:
         cuda.syncthreads()
-        if a[0] > 500:  # the same for all threads
+        if a[0] > 500:  # uniform
             break
         mine = a[(t + 5) % 16] + 1
         turn += 1

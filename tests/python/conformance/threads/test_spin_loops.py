@@ -1,4 +1,4 @@
-"""Threads that wait for what another thread writes: in a block, and a block for the one before it."""
+"""Threads that wait for another thread's write: within a block, and a block for the previous one."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from weft import cuda
 @cuda.jit
 def produce_and_consume(flag, box, out):
     i = cuda.threadIdx.x
-    if i == 0:  # the consumer comes first: run one after the other, it would wait for ever
+    if i == 0:  # the consumer is first: sequential execution would wait forever
         for turn in range(1, 11):
             while cuda.atomic.add(flag, 0, 0) != 2 * turn - 1:
                 pass
@@ -44,7 +44,7 @@ def flag_in_shared_memory(out):
 
 @cuda.jit
 def ticket_lock(lock, data):
-    """`lock[0]` gives tickets, `lock[1]` has the ticket that may enter."""
+    """A ticket lock: `lock[0]` is the next ticket, `lock[1]` the ticket that may enter."""
     ticket = cuda.atomic.add(lock, 0, 1)
     while cuda.atomic.add(lock, 1, 0) != ticket:
         pass
@@ -57,7 +57,7 @@ def ticket_lock(lock, data):
 
 @cuda.jit
 def look_back(x, sums, ready, out):
-    """A scan over blocks: each waits for the sum of all before it."""
+    """A scan over blocks: each waits for the sum of all previous ones."""
     s = cuda.shared.array(64, np.int64)
     i = cuda.grid(1)
     t = cuda.threadIdx.x
@@ -84,7 +84,7 @@ def look_back(x, sums, ready, out):
 
 @cuda.jit
 def grid_barrier(bar, a, n):
-    """A barrier of the whole grid, by hand, between iterations in which blocks exchange elements."""
+    """A hand-written grid barrier between iterations in which blocks exchange elements."""
     i = cuda.grid(1)
     for turn in range(n):
         v = a[(i + cuda.blockDim.x) % a.size]
@@ -124,7 +124,7 @@ def handed_down(ready, steps):
 
 @cuda.jit
 def flag_at_a_computed_place(flags, out):
-    """The address of the flag is computed in each iteration, and is the same in all."""
+    """The address of the flag is computed in each iteration, but does not change."""
     i = cuda.threadIdx.x
     if i == cuda.blockDim.x - 1:
         cuda.atomic.exch(flags, 2, 1)
@@ -138,7 +138,7 @@ def flag_at_a_computed_place(flags, out):
 
 @cuda.jit
 def the_first_waits(flag, out):
-    """By plain loads, in the branch that comes first."""
+    """Plain loads, in the first branch."""
     if cuda.threadIdx.x == 0:
         while flag[0] == 0:
             cuda.threadfence()
@@ -317,7 +317,7 @@ def test_blocks_wait_for_the_one_before(blocks):
 
 @cuda.jit
 def contended_barrier(bar, counts, n):
-    """A barrier of the whole grid at which every thread waits for itself."""
+    """A grid barrier at which each thread waits by itself."""
     threads = cuda.gridsize(1)
     for turn in range(n):
         cuda.atomic.add(counts, turn, 1)
@@ -331,7 +331,7 @@ def contended_barrier(bar, counts, n):
 
 @cuda.jit
 def backwards(flags, out):
-    """Each block waits for the one after it, in a loop that ends some time in any case."""
+    """Each block waits for the next one, in a loop with a very large trip count."""
     b = cuda.blockIdx.x
     if cuda.threadIdx.x == 0 and b + 1 < cuda.gridDim.x:
         for _ in range(1 << 60):
@@ -347,7 +347,7 @@ def backwards(flags, out):
 
 @cuda.jit
 def unseen_wait(flags, out):
-    """As `backwards`, but the loop reads other elements too: it is not known to wait."""
+    """As `backwards`, but the loop also reads other elements, so the compiler does not recognize a spin loop."""
     b = cuda.blockIdx.x
     turns = 0
     while cuda.atomic.add(flags, flags.size - 1, 0) == 0:
@@ -377,7 +377,7 @@ def test_blocks_wait_for_the_one_after(blocks, threads):
 
 
 def test_blocks_wait_in_loops_that_look_like_a_search():
-    # More threads than run without waking others.
+    # More threads than can run without waking others.
     blocks = 5000
     out = np.zeros(blocks, np.int32)
     flags = np.zeros(2 * blocks, np.int32)
@@ -462,7 +462,7 @@ except errors.DeviceMemoryError as error:
     path = tmp_path / "memory.py"
     path.write_text(program, encoding="utf-8")
     command = [sys.executable, "-W", "ignore", str(path)]
-    # It is about memory: under the sanitizer two hundred thousand threads would take long to wait.
+    # This tests memory use: under the sanitizer, two hundred thousand waiting threads would take too long.
     env = os.environ | {"WEFT_DEVICE": "cpu", "WEFT_CPU_THREADS": "2", "WEFT_SANITIZE": "0"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout == "passed\n", done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Atomic operations on shared memory that are loops in machine code, as the first thing of a loop of the kernel's."""
+"""Shared-memory atomics that are loops in machine code, as the first operation in a loop of the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kernel(value, start, turns, out):
 """
 
 FOR = "for _ in range(turns): {operation}"
-# Loops, and how often they do the operation. ptxas counted the second to the fourth for all lanes at once.
+# Loops, and their numbers of operations. ptxas miscompiled the second to the fourth: one count for all lanes.
 LOOPS = {
     "for": (FOR, lambda n: n),
     "rest": ("for _ in range(turns & 7): {operation}", lambda n: n & 7),
@@ -82,7 +82,7 @@ def test_other_operations_on_64_bits_end(dtype, operation, expected):
 @pytest.mark.parametrize("options", ["", "(opt=False)"])
 @pytest.mark.parametrize(("element", "bits"), [("float32", 32), ("float64", 64), ("uint64", 64)])
 def test_the_loop_begins_with_a_volatile_load(element, bits, options):
-    """Without it ptxas counts one iteration for each lane that leaves the inner loop alone."""
+    """Without it, ptxas counts one iteration for each lane that exits the inner loop separately."""
     text = FOR.format(operation="cuda.atomic.add(cells, 1, mine)")
     kernel = module(SOURCE.format(loop=text, options=options)).kernel
     ptx = kernel.inspect_asm(f"void({element}[::1], int64, int64, {element}[:, ::1])", target="sm_90")

@@ -1,4 +1,4 @@
-"""What a thread wrote it sees, however its accesses could be put together with those of its neighbors."""
+"""A thread reads its own earlier writes, even if its accesses are vectorized with those of adjacent threads."""
 
 import numpy as np
 from harness import run
