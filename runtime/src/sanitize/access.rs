@@ -7,7 +7,7 @@ use weft_artifact::{AccessBits, HostChecks, Tools};
 use super::{
     clock::{Copied, Step},
     launch::{AccessRecord, HAS_FREED, Launch, LiveThread, NOWHERE_ROOM, Plan, Verdict},
-    memory::{self, Bytes},
+    memory::{self, Bytes, CopiedBy},
     page::PAGE,
     races::Now,
     record::{ATOMIC, OF_BLOCK, STEP, Spot, When},
@@ -216,7 +216,8 @@ impl Launch {
                 memory.write(told.address, bytes, 0);
                 self.found_copied(who, (spot, told.address), copied);
             } else {
-                memory.carry(told.address, (copied.unwritten, bytes as u32), launch, || {
+                let by = CopiedBy { launch, block: self.in_grid(self.number(who.slot)) };
+                memory.carry(told.address, (copied.unwritten, bytes as u32), by, || {
                     self.copied_finding(who, (spot, told.address), copied)
                 });
             }

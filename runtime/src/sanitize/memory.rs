@@ -17,10 +17,26 @@ use super::{finding::Finding, page::PAGE};
 /// The origin of unwritten bytes that the host reads: a kernel copied them there.
 #[derive(Clone, Debug)]
 struct Origin {
-    launch: u32,
+    by: CopiedBy,
     /// The size of the access of the kernel.
     bytes: u32,
     finding: Finding,
+}
+
+/// The block of a launch that copied unwritten bytes. Of several in a page, the first block in the order of the grid is reported: several
+/// system threads run the blocks of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopiedBy {
+    pub launch: u32,
+    /// The linear index of the block in the grid.
+    pub block: u64,
+}
+
+impl CopiedBy {
+    /// Whether it replaces the one that is recorded.
+    const fn replaces(self, recorded: Self) -> bool {
+        self.launch != recorded.launch || self.block < recorded.block
+    }
 }
 
 /// A memory range with the state of each byte: written or not.
@@ -63,13 +79,13 @@ impl Bytes {
         self.of_host.load(Ordering::Relaxed)
     }
 
-    /// A kernel has copied to some of up to eight bytes what was never written. That is a fault if the host reads them; `make` makes
-    /// the finding, of which there is one a page and launch. Takes which bytes of how many.
+    /// Records that a kernel has copied unwritten bytes to some of up to eight bytes, which is an error if the host reads them. `bits`
+    /// is a mask of these bytes, `bytes` the size of the access. A page has one finding per launch, which `make` creates.
     pub(super) fn carry(
         &self,
         address: u64,
         (bits, bytes): (u8, u32),
-        launch: u32,
+        by: CopiedBy,
         make: impl FnOnce() -> Option<Finding>,
     ) {
         let carried = self.carried.get_or_init(|| zeros(self.unwritten.len() as u64));
@@ -80,10 +96,10 @@ impl Bytes {
             }
         }
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
-        if origins.get(&(address / PAGE)).is_none_or(|origin| origin.launch != launch)
+        if origins.get(&(address / PAGE)).is_none_or(|origin| by.replaces(origin.by))
             && let Some(finding) = make()
         {
-            origins.insert(address / PAGE, Origin { launch, bytes, finding });
+            origins.insert(address / PAGE, Origin { by, bytes, finding });
         }
     }
 
@@ -91,7 +107,7 @@ impl Bytes {
     pub(super) fn forget_origins(&self, launch: u32, is_found: impl Fn(&Finding) -> bool) {
         if self.carried.get().is_some() {
             let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
-            origins.retain(|_, origin| origin.launch != launch || !is_found(&origin.finding));
+            origins.retain(|_, origin| origin.by.launch != launch || !is_found(&origin.finding));
         }
     }
 
@@ -410,8 +426,8 @@ pub fn copied(to: u64, from: u64, bytes: u64) {
         (Some(target), Some(source)) if !target.is_of_host() => {
             for at in 0..bytes {
                 target.set(to - target.base + at, 1, source.is_unwritten(from + at));
-                if let Some(Origin { launch, bytes, finding }) = source.origin(from + at) {
-                    target.carry(to + at, (1, bytes), launch, || Some(finding));
+                if let Some(Origin { by, bytes, finding }) = source.origin(from + at) {
+                    target.carry(to + at, (1, bytes), by, || Some(finding));
                 }
             }
         }
@@ -476,7 +492,33 @@ pub(super) fn find(all: &[Arc<Bytes>], address: u64, bytes: u64) -> Option<&Arc<
 
 #[cfg(test)]
 mod tests {
-    use super::Bytes;
+    use super::{Bytes, CopiedBy, Finding};
+
+    #[test]
+    fn first_block_of_a_page_is_reported() {
+        let report = |launches: &[(u32, u64)]| {
+            let memory = Bytes::unwritten(1000, 100);
+            for &(launch, block) in launches {
+                let finding = Finding {
+                    tool: "initcheck",
+                    kind: "uninitialized",
+                    kernel: "kernel".to_owned(),
+                    message: format!("launch {launch}, block {block}"),
+                    help: String::new(),
+                    count: 1,
+                    accesses: Vec::new(),
+                };
+                memory.carry(1000 + 4 * block, (0b1111, 4), CopiedBy { launch, block }, || Some(finding));
+            }
+            memory
+                .take_carried(1000, 100)
+                .into_iter()
+                .map(|finding| (finding.message, finding.count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(report(&[(1, 3), (1, 0), (1, 2)]), [("launch 1, block 0".to_owned(), 3)]);
+        assert_eq!(report(&[(1, 0), (2, 3), (2, 5)]), [("launch 2, block 3".to_owned(), 3)]);
+    }
 
     #[test]
     fn bytes_are_written_one_by_one() {
