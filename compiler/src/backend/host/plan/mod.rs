@@ -84,6 +84,7 @@ use crate::{
         StmtKind, for_each_stmt,
     },
 };
+use leaving::ExitAssignments;
 use regions::Regions;
 use uniform::Uniformity;
 
@@ -119,8 +120,8 @@ struct Asked {
     turned: bool,
     /// Those of them of which each thread has its own number of turns are loops of strips that walk.
     uneven: bool,
-    /// Loops that threads leave in different turns.
-    leaving: bool,
+    /// Loops that threads leave in different turns, and where they assign what they assign at the first exit.
+    leaving: Option<ExitAssignments>,
     /// A copy for parts of rows.
     quotients: bool,
     /// What the CPU does with vectors.
@@ -139,7 +140,7 @@ impl Asked {
         walks: false,
         turned: false,
         uneven: false,
-        leaving: false,
+        leaving: None,
         quotients: false,
         vectors: Vectors::PLAIN,
         apart: false,
@@ -205,7 +206,7 @@ impl Plan {
             walks: opt,
             turned,
             uneven: turned,
-            leaving: opt,
+            leaving: opt.then_some(ExitAssignments::AfterLoop),
             quotients: opt,
             vectors,
             apart: opt,
@@ -230,9 +231,14 @@ impl Plan {
             } else {
                 strips::hold_left(nodes, &plan.leaving)
             };
+            // All of a warp is one strip.
+            let holds_exits = plan.apart || strips::hold_exits(nodes, &plan.leaving);
             let next = Asked {
                 walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
-                leaving: asked.leaving && holds_left,
+                leaving: match asked.leaving.filter(|_| holds_left) {
+                    Some(_) if !holds_exits => Some(ExitAssignments::InExitBranch),
+                    exits => exits,
+                },
                 // Segments that are functions of their own know no rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
                 apart: asked.apart && (!plan.apart || plan.segments <= MOST_SEGMENTS),
@@ -353,7 +359,10 @@ impl Plan {
             lockstep::Marked::default()
         };
         rewrites.add_marked(&marked);
-        let leaving = if asked.leaving { leaving::mark(&mut function, &mut body) } else { Vec::new() };
+        let leaving = match asked.leaving {
+            Some(exits) => leaving::mark(&mut function, &mut body, exits),
+            None => Vec::new(),
+        };
         let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
         rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
             warps::lower_for_loops(&mut module, function, body, apart);

@@ -437,13 +437,23 @@ pub(super) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
     leaving.iter().all(|one| is_in_strip(nodes, one))
 }
 
+/// `true` if every loop with divergent exits is in a strip that also has the assignments of its first exit.
+pub(super) fn hold_exits(nodes: &[Node], leaving: &[Leaving]) -> bool {
+    leaving.iter().all(|one| strip_of(nodes, one).is_some_and(|strips| one.ends_in(&strips.nodes)))
+}
+
 fn is_in_strip(nodes: &[Node], one: &Leaving) -> bool {
-    nodes.iter().any(|node| {
+    strip_of(nodes, one).is_some_and(|strips| strips.places.contains(&one.alive))
+}
+
+/// The strip of a loop with divergent exits.
+fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
+    nodes.iter().find_map(|node| {
         if let Node::Strips(strips) = node {
             let holds = strips.nodes.iter().any(|inside| is_left(inside, std::slice::from_ref(one)));
-            return holds && strips.places.contains(&one.alive);
+            return holds.then_some(&**strips);
         }
-        node.parts().iter().any(|part| is_in_strip(part, one))
+        node.parts().iter().find_map(|part| strip_of(part, one))
     })
 }
 

@@ -51,6 +51,9 @@ pub(crate) struct Leaving {
     /// values are what the strip finds.
     pub few: ExprId,
     pub none: ExprId,
+    /// The condition of the branch after the loop in which threads that took the loop's first exit assign what they assign there, if
+    /// there is one. It belongs to the strip of the loop: it reads values that each strip has its own of.
+    after: Option<ExprId>,
     /// It ends for each thread, if it does not leave it before.
     pub ends: bool,
     /// Each thread has a number of turns, which may be taken in any order.
@@ -64,22 +67,40 @@ impl Leaving {
         (cond == self.few || cond == self.none).then_some((most, FIRST_TURNS))
     }
 
+    /// Whether a strip of nodes has the branch after the loop, or there is none.
+    pub(super) fn ends_in(&self, strip: &[Node]) -> bool {
+        self.after.is_none_or(|after| {
+            let is_after = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == after);
+            strip.iter().any(|node| matches!(node, Node::Segment(segment) if segment.body.iter().any(is_after)))
+        })
+    }
+
     /// Whether nodes are the body of the loop.
     pub(crate) fn is_of(&self, body: &[Node]) -> bool {
         body.iter().any(|node| matches!(node, Node::If { cond, .. } if *cond == self.few))
     }
 }
 
+/// Where threads assign what they assign at a loop's first exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExitAssignments {
+    /// After the loop: its exit is a plain `break`, as loops with a trip count have. Legal if that is part of the loop's strip
+    /// ([`Leaving::ends_in`]): strips leave the loop in different iterations, so values that a strip's threads share differ between strips.
+    AfterLoop,
+    /// In the branch that leaves the loop.
+    InExitBranch,
+}
+
 /// Rewrites the loops of a kernel's body that a row of threads stays together in until they leave it. They are taken together by
 /// strips or not at all.
-pub(super) fn mark(function: &mut Function, body: &mut Block) -> Vec<Leaving> {
+pub(super) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<Leaving> {
     let mut marked = Vec::new();
     // From the last one on: a loop that is rewritten moves those behind it.
     for path in lockstep::candidates(function, body).into_iter().rev() {
         if !is_left_apart(function, body, &path) {
             continue;
         }
-        let attempts = [false, true].iter().find_map(|&own_test| attempt(function, body, &path, own_test));
+        let attempts = [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits)));
         if let Some((rewritten, block, leaving)) = attempts {
             (*function, *body) = (rewritten, block);
             marked.push(leaving);
@@ -102,14 +123,19 @@ fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
 }
 
 /// The body with a loop rewritten, if its threads stay together then; with `own_test` its first test is each thread's own.
-fn attempt(function: &Function, body: &Block, path: &[usize], own_test: bool) -> Option<(Function, Block, Leaving)> {
+fn attempt(
+    function: &Function,
+    body: &Block,
+    path: &[usize],
+    how: (bool, ExitAssignments),
+) -> Option<(Function, Block, Leaving)> {
     let (&index, outer) = path.split_last()?;
     let before = lockstep::masks(function, body);
     let (mut function, mut body) = (function.clone(), body.clone());
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(&function, &body, &mut |local| mentions[local.index()] += 1);
     let list = list_at(&mut body, outer)?;
-    let (leaving, index) = rewrite(&mut function, list, index, &mentions, own_test)?;
+    let (leaving, index) = rewrite(&mut function, list, index, &mentions, how)?;
     if lockstep::masks(&function, &body) > before {
         return None;
     }
@@ -138,7 +164,7 @@ fn rewrite(
     list: &mut Block,
     index: usize,
     mentions: &[u32],
-    own_test: bool,
+    (own_test, exits): (bool, ExitAssignments),
 ) -> Option<(Leaving, usize)> {
     let Stmt { kind: StmtKind::Loop { body: mut turn, mut step }, span } = list.get(index)?.clone() else {
         return None;
@@ -172,6 +198,7 @@ fn rewrite(
     let mut alone = build.alone(&turn, &step, own);
     alone.push(build.assign(alive, 0));
     let mut whole = Block::new();
+    let mut after: Option<(ExprId, Stmt)> = None;
     if !own_test {
         let StmtKind::If { cond, mut then, otherwise } = turn.drain(..1.min(turn.len())).next()?.kind else {
             return None;
@@ -179,13 +206,18 @@ fn rewrite(
         if !is_exit(&then, &otherwise) {
             return None;
         }
-        // Threads that are still in the loop do what comes before the jump. They do it here and not after the loop: strips leave it
-        // in different iterations, so what counts them has a value for each strip.
+        // Threads that are still in the loop assign what is assigned before the jump.
         let jump = then.pop()?;
         then.extend(build.again(&left));
         let mut leaves = Block::new();
         if !then.is_empty() {
-            leaves.push(build.when(alive, then));
+            match exits {
+                ExitAssignments::AfterLoop => {
+                    let cond = build.is_set(alive);
+                    after = Some((cond, build.stmt(StmtKind::If { cond, then, otherwise: Block::new() })));
+                }
+                ExitAssignments::InExitBranch => leaves.push(build.when(alive, then)),
+            }
         }
         leaves.push(jump);
         whole.push(build.stmt(StmtKind::If { cond, then: leaves, otherwise }));
@@ -214,8 +246,10 @@ fn rewrite(
     whole.push(cut_here(span));
     list[index].kind = StmtKind::Loop { body: whole, step };
     let at = index + first.len();
+    let (cond_after, after) = after.unzip();
+    list.splice(index + 1..index + 1, after);
     list.splice(index..index, first);
-    Some((Leaving { alive, turns, few, none, ends, sums }, at))
+    Some((Leaving { alive, turns, few, none, after: cond_after, ends, sums }, at))
 }
 
 /// The condition of a branch that does nothing but leave a loop.
