@@ -4,6 +4,7 @@
     python tests/python/combined --count 200000 --first 0 --jobs 16
     python tests/python/combined --count 20000 --plan x86-64-v4 --seconds 600 --json out.json
     python tests/python/combined --count 5000 --sanitize
+    python tests/python/combined --count 20000 --guided
     python tests/python/combined --minimize 1234
 
 A program fails if its results differ from CPython's, if it accesses memory outside its arrays, if weft rejects it, if
@@ -16,8 +17,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from combined.sweep import Item
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -41,6 +49,13 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--sanitize", nargs="?", const="all", metavar="CHECKS", help="under the sanitizer, which must find nothing"
     )
+    parser.add_argument(
+        "--guided", action="store_true",
+        help="choose programs by the plans of earlier ones, until each pair of plan features has --pairs programs",
+    )  # fmt: skip
+    parser.add_argument(
+        "--after", nargs="*", default=[], metavar="FILE", help="add the counts of earlier runs, as --json wrote them"
+    )
     parser.add_argument("--judge", action="store_true", help="check that the programs are sound, without weft")
     parser.add_argument(
         "--found", metavar="FOLDER", default="combined-found", help="where programs that fail are written"
@@ -50,8 +65,8 @@ def options() -> argparse.Namespace:
         "--pairs", type=int, default=500, help="list pairs of the planner's in fewer of 200,000 programs"
     )
     parser.add_argument("--own-pairs", action="store_true", help="list those of the generator's own features, too")
-    parser.add_argument("--show", type=int, metavar="SEED", help="print a program as a file that needs nothing else")
-    parser.add_argument("--minimize", type=int, metavar="SEED", help="make the failing program of a seed small")
+    parser.add_argument("--show", metavar="SEED", help="print a program as a file that needs nothing else")
+    parser.add_argument("--minimize", metavar="SEED", help="make the failing program of a seed small")
     return parser.parse_args()
 
 
@@ -74,52 +89,64 @@ def main() -> int:
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     from combined.features import Pairs
-    from combined.programs import generate
+    from combined.guide import Guide
     from combined.saved_programs import self_contained
-    from combined.sweep import Counts, Result, sweep
+    from combined.sweep import Counts, Result, item_of, name_of, program_of, sweep
 
     if asked.show is not None:
-        print(self_contained(generate(asked.show), "", settings))
+        print(self_contained(program_of(item_of(asked.show)), "", settings))
         return 0
     if asked.judge:
         return judged(asked)
     if asked.minimize is not None:
         from combined.minimize import minimize
 
-        program, found = minimize(asked.minimize, asked.device, timeout=asked.timeout)
+        program, found = minimize(item_of(asked.minimize), asked.device, timeout=asked.timeout)
         print(self_contained(program, found, settings))
         return int(found not in ("passed", "unsound"))
     own, planned = Pairs(), Pairs()
+    earlier = 0
+    for path in asked.after:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        earlier += sum(data["results"].values())
+        own.load(data["features"], data["pairs"])
+        planned.load(data["planned"], data["planned_pairs"])
+    if asked.guided and (asked.device != "cpu" or asked.sanitize):
+        sys.exit("--guided needs the CPU's plans: leave --device and --sanitize out")
+    guide = Guide(asked.first, asked.count, planned, asked.pairs) if asked.guided else None
+    items: Iterable[Item] = guide or range(asked.first, asked.first + asked.count)
 
     def report(result: Result) -> None:
         own.add(result.features)
         planned.add(*result.plans)
+        if guide is not None:
+            guide.learn(result.seed, result.plans)
         if result.outcome != "passed" and not result.outcome.startswith("unsound"):
-            path = Path(asked.found) / f"seed_{result.seed}{asked.plan or ''}.py"
+            path = Path(asked.found) / f"seed_{re.sub('[^0-9a-z_]', '_', name_of(result.seed))}{asked.plan or ''}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                path.write_text(self_contained(generate(result.seed), result.outcome, settings), encoding="utf-8")
+                path.write_text(self_contained(program_of(result.seed), result.outcome, settings), encoding="utf-8")
             except Exception as error:
-                print(f"seed {result.seed} cannot be written: {error}")
-            print(f"seed {result.seed} failed: {result.outcome[:400]}\n    {path}", flush=True)
+                print(f"seed {name_of(result.seed)} cannot be written: {error}")
+            print(f"seed {name_of(result.seed)} failed: {result.outcome[:400]}\n    {path}", flush=True)
         elif result.outcome != "passed":
-            print(f"seed {result.seed} proves nothing: {result.outcome[:200]}", flush=True)
+            print(f"seed {name_of(result.seed)} proves nothing: {result.outcome[:200]}", flush=True)
 
     def progress(counts: Counts) -> None:
         print(f"combined: {counts.results}, {counts.total / counts.seconds:.1f} a second", flush=True)
 
     counts = sweep(
-        range(asked.first, asked.first + asked.count), jobs=asked.jobs, device=asked.device,
+        items, jobs=asked.jobs, device=asked.device,
         planned=asked.device == "cpu" and not asked.sanitize, timeout=asked.timeout,
         seconds=asked.seconds, report=report, progress=progress,
     )  # fmt: skip
     from combined.impossible import reason
 
-    wanted = max(1, asked.pairs * counts.total // 200_000)
+    wanted = asked.pairs if asked.guided else max(1, asked.pairs * (counts.total + earlier) // 200_000)
     tables = (("What the programs have", own, asked.own_pairs), ("What the plans have", planned, True))
     for title, pairs, rare in tables:
         if pairs.single:
-            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total, wanted if rare else 0, reason)))
+            print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total + earlier, wanted if rare else 0, reason)))
     rate = counts.total / max(counts.seconds, 1e-9)
     print(
         f"\ncombined: {counts.results} in {counts.seconds:.0f} s, {rate:.1f} a second, "
@@ -128,7 +155,7 @@ def main() -> int:
     if asked.json:
         data = {
             "command": sys.argv[1:], "results": counts.results, "seconds": counts.seconds, "rate": rate,
-            "failed": [{"seed": each.seed, "outcome": each.outcome} for each in counts.failed],
+            "failed": [{"seed": name_of(each.seed), "outcome": each.outcome} for each in counts.failed],
             "planned": dict(planned.single), "features": dict(own.single),
             "planned_pairs": [[*pair, count] for pair, count in planned.pairs.items()],
             "pairs": [[*pair, count] for pair, count in own.pairs.items()],

@@ -166,6 +166,10 @@ class Build:
             return self.of(*shaped)
         return self.number(key)
 
+    def of_extents(self, *extents: str | int) -> str | int:
+        """One of some extents."""
+        return self.rng.choice(extents)
+
     def some_extent(self) -> str | int:
         """The length of rows: a dimension, or a constant."""
         if self.maybe(0.15):

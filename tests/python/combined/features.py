@@ -29,6 +29,11 @@ class Pairs:
         self.single.update({name for names in together for name in names})
         self.pairs.update({pair for names in together for pair in itertools.combinations(sorted(names), 2)})
 
+    def load(self, single: dict[str, int], pairs: list[tuple[str, str, int]]) -> None:
+        """Adds the counts of an earlier run."""
+        self.single.update(single)
+        self.pairs.update({(one, two): count for one, two, count in pairs})
+
     def table(self, total: int, wanted: int, reason: Callable[[str, str], str]) -> list[str]:
         """Lines: each feature with its count, its rarest partners, and pairs below `wanted`, with the reason."""
         lines = [f"{'feature':32} {'programs':>9} {'pairs':>6}  rarest partners"]

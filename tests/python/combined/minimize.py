@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from combined.check import Runner, judge, run
 from combined.launches import Launch, View
-from combined.programs import generate
+from combined.sweep import Item, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,9 +121,9 @@ def without_unused(program: Program) -> Program:
     return dataclasses.replace(program, source=ast.unparse(tree) + "\n", launches=made, params=params)
 
 
-def minimize(seed: int, device: str, *, timeout: float = 15.0, seconds: float = 600.0) -> tuple[Program, str]:
-    """A small program that fails like that of a seed, and how; the unchanged program if it does not fail."""
-    program = generate(seed)
+def minimize(item: Item, device: str, *, timeout: float = 15.0, seconds: float = 600.0) -> tuple[Program, str]:
+    """A small program that fails like that of an item, and how; the unchanged program if it does not fail."""
+    program = program_of(item)
     found = outcome(program, device, timeout)
     if found in ("passed", "unsound"):
         return program, found

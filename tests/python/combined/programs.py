@@ -25,7 +25,7 @@ FLAT = {
     "row_sum": 18, "row_exit": 5, "row_store": 14, "in_place": 6, "shifted": 3, "rows_by_centers": 5, "total": 8,
     "colors": 4, "neighbors": 7, "window": 6, "image": 7, "table": 6, "every": 6, "partner": 3, "gather": 4,
     "select": 5, "names_again": 4, "local_array": 4, "quotient": 6, "function": 6, "histogram": 9, "old_value": 4,
-    "reserve": 2, "sparse": 5, "product": 9, "scattered": 4,
+    "reserve": 2, "sparse": 5, "product": 9, "scattered": 4, "math_row": 6,
 }  # fmt: skip
 # In loops that run several times: pieces whose result does not depend on their previous result.
 REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
@@ -33,7 +33,7 @@ BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
     "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4,
     "local_across": 4, "lanes_part": 5, "warp_loop": 6, "barrier_function": 5, "named_flag": 6, "sparse_block": 5,
-    "flag_loop": 5, "stride_sum": 5, "reversed_block": 4,
+    "flag_loop": 5, "stride_sum": 5, "reversed_block": 4, "signed_start": 5,
 }  # fmt: skip
 BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that assume one-dimensional blocks
 # Work of a thread on its own data: other threads may have returned.
@@ -501,10 +501,10 @@ def generate(seed: int) -> Program:
     return Writer(random.Random(seed)).kernel(seed)
 
 
-def generate_with(seed: int, pieces: tuple[str, ...], kind: str = "one") -> Program:
-    """A program of some pieces in this order, without code around them."""
+def generate_with(seed: int, pieces: tuple[str, ...], kind: str = "one", *, plain: bool = True) -> Program:
+    """A program of some pieces in this order; with `plain`, without code around them."""
     writer = Writer(random.Random(seed))
     writer.asked = tuple(piece for piece in pieces if piece in FLAT)
-    writer.plain = True
+    writer.plain = plain
     writer.asked_block = tuple(piece for piece in pieces if piece not in FLAT)
     return writer.kernel(seed, kind)

@@ -258,22 +258,64 @@ class Walks(Exits):
         """An element of a product of two matrices."""
         if not scope.column:
             return self.piece_row_sum(scope)
-        a, b = self.ints_in("H", "M", high=5), self.ints_in("M", "W", high=5)
+        extent = self.of_extents("M", "M", 16, 20, 31)
+        a, b = self.ints_in("H", extent, high=5), self.ints_in(extent, "W", high=5)
         floating = self.maybe(0.7)
         if floating:
-            a, b = self.floats_in("H", "M"), self.floats_in("M", "W")
+            a, b = self.floats_in("H", extent), self.floats_in(extent, "W")
         k, total = self.new("k"), self.new("t" if floating else "v")
         self.use("product", "row traversal")
-        self.trips(scope, "M")
+        self.trips(scope, extent)
         self.put(f"{total} = {self.of('0.0', 'np.float32(0)') if floating else '0'}")
-        with self.block(f"for {k} in range({self.extent('M')}):"):
-            if self.maybe(0.2):
+        with self.block(f"for {k} in range({self.extent(extent)}):"):
+            if self.maybe(0.15):
                 self.use("break")
                 with self.block(f"if {total} > 90:"):
                     self.put("break")
             self.put(f"{total} += {self.read(a, f'{scope.row}, {k}')} * {self.read(b, f'{k}, {scope.column}')}")
         self.settle(scope, total, 64 * 64, floating=floating)
         return None
+
+    def piece_math_row(self, scope: Scope) -> None:
+        """Functions of many operations along a row of the thread's own, for arguments with exact results."""
+        array, extent, before, after = self.row_of(scope, floating=True)
+        k, total = self.new("k"), self.new("t")
+        self.use("function of math")
+        self.trips(scope, extent)
+        self.put(f"{total} = {self.of('0.0', 'np.float32(0)')}")
+        with self.block(self.head(scope, k, extent)):
+            element = self.read(array, f"{before}{k}{after}")
+            one = self.of(
+                f"math.exp(0.0 * {element})", f"math.cos(0.0 * {element})", f"(1.0 + math.sin(0.0 * {element}))",
+                f"math.log2(2.0 + 0.0 * {element})", f"math.cosh(0.0 * {element})",
+            )  # fmt: skip
+            self.put(f"{total} += {element} * {one}")
+        self.settle(scope, total, 64 * 9, floating=True)
+
+    def piece_signed_start(self, scope: Scope) -> None:
+        """A loop of the block's threads from an element, which may have either sign as far as the compiler knows."""
+        starts = self.array("l", self.of("int32", "int32", "int32", "int64"), ("G+1",), ("starts M", 0, 0))
+        floating = self.maybe(0.4)
+        x = self.floats_in("M") if floating else self.ints_in("M")
+        k, v = self.new("k"), self.new("t" if floating else "v")
+        self.use("strided loop of a block")
+        self.trips(scope, "M")
+        self.put(f"{v} = {'0.0' if floating else '0'}")
+        first = f"{starts}[cuda.blockIdx.x]"
+        if self.maybe(0.8):
+            start = self.new("k")
+            self.put(f"{start} = {first}")
+            first = start
+        step = self.of("32", "32", "16", "1", "cuda.blockDim.x")
+        with self.block(f"for {k} in range({first} + cuda.threadIdx.x, {self.extent('M')}, {step}):"):
+            self.put(f"{v} += {self.read(x, k)}")
+            if self.maybe(0.2):
+                self.use("break")
+                with self.block(f"if {v} > {self.rng.randint(5, 40)}:"):
+                    self.put("break")
+        self.use("barrier")
+        self.put("cuda.syncthreads()")
+        self.settle(scope, v, 600, floating=floating)
 
     def piece_scattered(self, scope: Scope) -> None:
         """Stores with a stride that is an argument."""

@@ -70,7 +70,8 @@ def self_contained(program: Program, outcome: str, environment: dict[str, str]) 
         "import ctypes\nimport faulthandler\nimport math\nimport mmap\nimport os\nimport sys\nimport warnings\n",
         settings.rstrip("\n"),
         'warnings.simplefilter("ignore")',
-        program.source.split("\n", 2)[2].lstrip("\n"),
+        "import numpy as np",
+        program.source,
         f"AT_END = {program.launches[0].at_end}",
     ]
     names: dict[int, list[str]] = {}

@@ -10,23 +10,52 @@ import time
 import traceback
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from combined.programs import Program
 
-# A program: the one of a seed, or of a seed, pieces and a kind of kernel.
-Item = int | tuple[int, tuple[str, ...], str]
 LIFE = 300  # programs per process; a limit, because compiled kernels are never freed
+
+
+class Chosen(NamedTuple):
+    """A program with chosen pieces and kind of kernel; with `plain`, nothing is around the pieces."""
+
+    seed: int
+    pieces: tuple[str, ...]
+    kind: str
+    plain: bool = True
+
+
+# A program: the one of a seed, or one with chosen pieces.
+Item = int | Chosen
+
+
+def item_of(text: str) -> Item:
+    """The item that `name_of` names: `12`, `12:block two:row_sum,tile`, or `12:one:row_sum:plain`."""
+    seed, *rest = text.split(":")
+    if not rest:
+        return int(seed)
+    kind, pieces, *plain = rest
+    return Chosen(int(seed), tuple(pieces.split(",")), kind, plain == ["plain"])
+
+
+def name_of(item: Item) -> str:
+    """An item as the command line takes it."""
+    if isinstance(item, int):
+        return str(item)
+    return f"{item.seed}:{item.kind}:{','.join(item.pieces)}{':plain' if item.plain else ''}"
 
 
 def program_of(item: Item) -> Program:
     """The program that an item names."""
     from combined.programs import generate, generate_with
 
-    return generate(item) if isinstance(item, int) else generate_with(*item)
+    if isinstance(item, int):
+        return generate(item)
+    return generate_with(item.seed, item.pieces, item.kind, plain=item.plain)
 
 
 @dataclass

@@ -11,16 +11,17 @@ import pytest
 
 from combined import check
 from combined.features import Pairs
+from combined.guide import Guide
 from combined.impossible import reason
 from combined.launches import Launch, View
 from combined.programs import BLOCK, BLOCK_2D, FLAT, generate, generate_with
-from combined.sweep import sweep
+from combined.sweep import Chosen, item_of, name_of, sweep
 
 EXITS = ("search", "escape", "row_exit", "sparse")
 ROWS = ("row_sum", "row_store", "in_place")
 # Several programs of each of these: they differ in the form of their loops and in their numbers of threads.
 OFTEN = [("collatz", "row_sum"), ("row_sum", "ragged"), ("ragged", "row_store")]
-PAIRS = [(number, pair, "one") for number, pair in enumerate(itertools.product(EXITS, ROWS))]
+PAIRS = [Chosen(number, pair, "one") for number, pair in enumerate(itertools.product(EXITS, ROWS))]
 
 
 def failures(items, device):
@@ -32,7 +33,7 @@ def failures(items, device):
 
 @pytest.mark.parametrize("pair", OFTEN)
 def test_a_divergent_exit_beside_a_row(pair, device):
-    assert failures([(seed, pair, "one") for seed in range(6)], device) == []
+    assert failures([Chosen(seed, pair, "one") for seed in range(6)], device) == []
 
 
 def test_other_exits_beside_rows(device):
@@ -96,6 +97,26 @@ def test_pairs_that_are_rare_are_listed_with_the_reason():
     assert "occurred although" not in text
     pairs.add(("barrier", "stack-per-thread"))
     assert "barrier + stack-per-thread occurred although it cannot" in "\n".join(pairs.table(3, 1, reason))
+
+
+@pytest.mark.parametrize("item", [12, Chosen(5, ("row_sum", "tile"), "block two", plain=False), *PAIRS[:1]])
+def test_items_have_names(item):
+    assert item_of(name_of(item)) == item
+
+
+def test_a_guide_prefers_pieces_with_rare_features():
+    """Of two pieces, one has two features that never occur together elsewhere."""
+    pairs, rare = Pairs(), ("strided-access", "tile-loop")
+    guide = Guide(0, 10_000, pairs, wanted=10_000)
+    taken = 0
+    for item in itertools.islice(guide, 4000):
+        has = not isinstance(item, int) and "collatz" in item.pieces and "chase" in item.pieces
+        taken += has
+        plans = (rare if has else ("if-conversion",),)
+        pairs.add(*plans)
+        guide.learn(item, plans)
+    # By chance, 3 of 1,000 programs would have both.
+    assert taken > 400
 
 
 def test_a_seed_is_one_program():
