@@ -1,5 +1,5 @@
 # weft: sig = "void(boolean[::1], int32, float32)", show = ["ir"]
-"""and, or, not: short circuit, and the value of an operand."""
+"""and, or, not: short-circuit evaluation; the result is one of the operands."""
 
 from weft import cuda
 

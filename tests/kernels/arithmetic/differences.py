@@ -1,5 +1,5 @@
 # weft: sig = "void(uint8[::1], uint8[::1], int32[::1])", show = ["ptx"]
-"""The size of a difference, and the sum that it is added to, are one instruction."""
+"""The absolute value of a difference and the addition of it to a sum become one instruction."""
 
 import numpy as np
 from weft import cuda

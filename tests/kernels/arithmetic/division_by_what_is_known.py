@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64[:, ::1], int32, int32, int64)", show = ["ptx"]
-"""Neighbors on a torus and the head of a ring take no division, a counter's remainder none, 32 bits a short one."""
+"""Wrap-around indices and remainders of counters need no division; int32 operands use a 32-bit one."""
 
 from weft import cuda
 

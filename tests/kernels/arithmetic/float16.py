@@ -1,5 +1,5 @@
 # weft: sig = "void(float16[::1], float16[::1], float32)", targets = ["sm_75"], show = ["ptx"]
-"""float16 is computed in its own instructions; quotients, roots and functions go through float32."""
+"""float16 uses its own instructions; quotients, roots and functions are computed in float32."""
 
 import math
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float16[::1], float16[::1])", targets = ["sm_80"], show = ["ptx"]
-"""Two numbers beside each other that are read before they are written are added in one instruction."""
+"""Two adjacent numbers that are both read before they are written are added in one instruction."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1])", show = ["ir", "ptx"]
-"""Of thread numbers, // and % are plain division: here a shift and a mask."""
+"""// and % of thread indices are plain division: here a shift and a mask."""
 
 from weft import cuda
 

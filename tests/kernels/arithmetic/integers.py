@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], int32, int64)", show = ["ir"]
-"""Integers are widened to int64 as Numba does, and stored as the array has them."""
+"""Integers are widened to int64 as in Numba, and converted to the array's type when stored."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], uint32[::1], int64, int64)", show = ["ir", "ptx"]
-"""Sums of which only the lower half is stored are int32, the state of a generator is uint32; what is compared is int64."""
+"""Sums of which only the lower half is stored are int32, a generator's state is uint32; compared values are int64."""
 
 from weft import cuda
 

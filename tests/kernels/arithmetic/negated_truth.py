@@ -1,5 +1,5 @@
 # weft: sig = "void(boolean[::1], float64[::1])", show = ["ptx"]
-"""A truth becomes one of two floats, not a converted 1 or 0, of whose negative ptxas 13.0 makes 0.0 where it is -0.0."""
+"""A bool becomes a float by a select: ptxas 13.0 compiles the negation of a converted 0 to 0.0 instead of -0.0."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(uint8[::1], int32[::1], float32[::1])", show = ["ir"]
-"""With NumPy's typing numbers keep their types: no literal widens them, and counters and extents are Python's."""
+"""With NumPy's typing, numbers keep their types: literals do not widen; counters and extents are Python integers."""
 
 import math
 

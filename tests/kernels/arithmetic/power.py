@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int64, int64, float32)", show = ["ir"]
-"""** of integers multiplies, of floats calls pow; a small constant power is unrolled."""
+"""** of integers multiplies, and of floats calls pow; a small constant power is unrolled."""
 
 from weft import cuda
 

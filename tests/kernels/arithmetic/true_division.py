@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int32, float32)", show = ["ir"]
-"""/ gives a float: float64 of integers, float32 of float32."""
+"""/ returns a float: float64 for integers, float32 for float32."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1])", show = ["ir"]
-"""An element of a matrix is named by a tuple."""
+"""A tuple selects an element of a matrix."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32)", show = ["ptx"]
-"""atomic.add on float32; the old value comes back."""
+"""atomic.add on float32 returns the old value."""
 
 from weft import cuda
 

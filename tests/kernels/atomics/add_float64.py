@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], float64)", show = ["ptx"]
-"""atomic.add on float64; the old value comes back."""
+"""atomic.add on float64 returns the old value."""
 
 from weft import cuda
 

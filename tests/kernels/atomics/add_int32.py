@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx"]
-"""atomic.add on int32; the old value comes back."""
+"""atomic.add on int32 returns the old value."""
 
 from weft import cuda
 

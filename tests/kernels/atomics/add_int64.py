@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64)", show = ["ptx"]
-"""atomic.add on int64; the old value comes back."""
+"""atomic.add on int64 returns the old value."""
 
 from weft import cuda
 

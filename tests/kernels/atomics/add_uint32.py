@@ -1,5 +1,5 @@
 # weft: sig = "void(uint32[::1], uint32)", show = ["ptx"]
-"""atomic.add on uint32; the old value comes back."""
+"""atomic.add on uint32 returns the old value."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(uint64[::1], uint64)", show = ["ptx"]
-"""atomic.add on uint64; the old value comes back."""
+"""atomic.add on uint64 returns the old value."""
 
 from weft import cuda
 

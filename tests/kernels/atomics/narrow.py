@@ -1,5 +1,5 @@
 # weft: sig = "void(uint8[::1], int16[::1], float16[::1], boolean[::1], complex64[::1])", show = ["ptx"]
-"""Elements of less than 32 bits are parts of a word that is swapped; a complex number is two steps."""
+"""An atomic operation on less than 32 bits swaps the containing word; on a complex number it is two operations."""
 
 from weft import cuda
 

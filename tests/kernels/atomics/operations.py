@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], uint64[::1], float32[::1], float32)", show = ["ir", "ptx"]
-"""Each step: PTX's own where it has one, else a loop around a compare-and-swap."""
+"""Each atomic operation: a PTX instruction if there is one, else a compare-and-swap loop."""
 
 from weft import cuda
 

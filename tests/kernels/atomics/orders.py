@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], float32[::1], int32[::1])", show = ["ir", "ptx"]
-"""Orders and scopes: a lock's, a message's, and what the host sees."""
+"""Memory orders and scopes: for a lock, for message passing, and for the host."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32, int32[::1])", show = ["ir", "ptx"]
-"""Clamps and comparisons of integers that were floats, beside what shared memory counts in a strided loop."""
+"""Clamps and comparisons of integers converted from floats, and atomics in shared memory in a strided loop."""
 
 import numpy as np
 from weft import cuda

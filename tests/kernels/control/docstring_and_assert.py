@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1])", show = ["ir"]
-"""A docstring, pass and assert leave nothing behind."""
+"""A docstring, pass and assert generate no code."""
 
 from weft import cuda
 

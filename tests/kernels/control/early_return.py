@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int64)", show = ["ir"]
-"""A kernel may return before its end."""
+"""A kernel may return early."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32, int32, int32[:])", show = ["ptx"]
-"""A loop that is left in two ways counts in one register: no turn moves the counter or its bound to what stands behind."""
+"""A loop with two exits keeps its counter in one register: no iteration copies the counter or its bound for an exit."""
 
 from weft import cuda, float32
 

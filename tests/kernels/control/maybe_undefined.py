@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], float64[::1], int64)", show = ["ir"]
-"""A variable without a value on some path reads zero there; an array has no elements and a null pointer."""
+"""A variable that is undefined on some path reads as zero there; an array has no elements and a null pointer."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32, float32, int32, int32[::1], int64[::1])", show = ["ir", "ptx"]
-"""A counter whose values fit 32 bits takes 32; one that other arithmetic uses, or that may pass them, takes 64."""
+"""Counters are narrowed to 32 bits if their values fit, also where 64-bit arithmetic uses them."""
 
 import numpy as np
 from weft import cuda

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[::1])", show = ["ir", "ptx"]
-"""Loops in loops, with an accumulator."""
+"""Nested loops with an accumulator."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64, int64)", show = ["ir"]
-"""range with one, two and three arguments; a negative step counts down; an unknown step may do either."""
+"""range with one, two and three arguments; a negative step counts down; an unknown step supports both directions."""
 
 from weft import cuda
 

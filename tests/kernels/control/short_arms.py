@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], uint8[::1], int32[::1])", show = ["ptx"]
-"""A chain of tests of one value with short arms becomes selects; one with a store in an arm stays branches."""
+"""A chain of tests of one value with short arms becomes selects; a chain with a store in an arm remains branches."""
 
 from weft import cuda
 

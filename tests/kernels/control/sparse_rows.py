@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int32[::1], int32[::1], float32[::1], float32[::1])", show = ["ir"]
-"""A loop that may begin below zero, and that has indices by its counter, is two: one of them has no wraps."""
+"""A loop that may begin below zero and indexes by its counter is split; the second loop needs no wraparound."""
 
 import numpy as np
 from weft import cuda

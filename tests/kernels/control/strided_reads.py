@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[:,::1], float32[::1])", show = ["ir", "ptx"]
-"""Strided loops that only read global memory take four turns in one, on a GPU; those that store to what may be read do not."""
+"""Strided loops that only read global memory are unrolled by four on a GPU; loops that store to aliases are not."""
 
 from weft import cuda
 

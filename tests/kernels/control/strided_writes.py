@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], float32)", assume = ["disjoint", "small"], show = ["ir", "ptx"]
-"""A strided loop whose turns write an array that shares no memory with what they read: the loads of four turns come first."""
+"""A strided loop that writes to an array disjoint from its inputs is unrolled by four, with all loads first."""
 
 from weft import cuda
 

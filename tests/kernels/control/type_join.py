@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int64)", show = ["ir"]
-"""A variable that is an integer first and a float in the loop is one float variable in the loop."""
+"""A variable that is an integer before the loop and a float inside is a float in the loop."""
 
 from weft import cuda
 

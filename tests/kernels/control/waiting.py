@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64[::1], int64[::1])", show = ["ptx"]
-"""Threads of a warp that wait for each other: what a wait reads is read anew, and a search stays plain."""
+"""Threads of a warp that wait for each other: polled memory is read in each iteration; a search has plain loads."""
 
 from weft import cuda
 

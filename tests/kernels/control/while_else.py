@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], int32)", show = ["ir"]
-"""The else of a loop runs unless it was left by break."""
+"""The else block of a loop runs unless break ended the loop."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:], int64, int32[::1, :])", abi = "c", show = ["ir", "ptx"]
-"""An array is its descriptor's fields, each a parameter; it may be in any memory."""
+"""An array is passed as the fields of its descriptor, one parameter each; it may be in any address space."""
 
 from weft import cuda
 

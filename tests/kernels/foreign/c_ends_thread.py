@@ -1,5 +1,5 @@
 # weft: sig = "int32(int32)", abi = "c", show = ["ir", "ptx"]
-"""C has no way to tell of an exception: the thread ends."""
+"""The C ABI cannot report an exception, so the thread ends."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "int16(int8, boolean, float16, uint16, float32)", abi = "c", show = ["ptx"]
-"""Numbers are passed as CUDA C++ passes them: small integers in 32 bits, a 16-bit float as the struct that it is."""
+"""Numbers are passed as in CUDA C++: small integers in 32 bits, a 16-bit float as the struct that it is."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "(Optional(float64), Tuple(int8, Optional(int16)))", abi = "c", show = ["ptx"]
-"""An argument that may be None is the value and a bool; in a struct both lie side by side."""
+"""An optional argument is passed as the value and a bool; in a struct they are adjacent fields."""
 
 from weft import cuda
 

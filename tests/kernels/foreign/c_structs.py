@@ -1,5 +1,5 @@
 # weft: sig = "(complex64, UniTuple(Tuple(int8, float64), 2), complex128)", abi = "c", show = ["ptx"]
-"""What is more than a number is a struct by value, aligned as CUDA's own: `cuDoubleComplex` at multiples of 16."""
+"""Other values than scalars are structs by value, aligned as in CUDA: `cuDoubleComplex` at multiples of 16."""
 
 from weft import cuda
 

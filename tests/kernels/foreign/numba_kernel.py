@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:], float64[:, ::1], complex64, boolean)", abi = "kernel", show = ["ptx"]
-"""A kernel that others launch takes all that numba-cuda passes, and reads what it needs."""
+"""A kernel for other programs accepts all parameters that numba-cuda passes, and reads those that it needs."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "(Optional(int32), Optional(complex64))", abi = "numba", show = ["ptx"]
-"""An argument that may be None is the value and a byte; a result that is None is the status -2, and nothing is written."""
+"""An optional argument is the value and a byte; a result that is None is the status -2, without a stored value."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "(boolean, complex64, Tuple(float16, none), int32[:])", abi = "numba", show = ["ptx"]
-"""A status is returned, the result written where the first argument points; everything else is a parameter of its own."""
+"""The function returns a status, and stores its result through its first parameter; arguments follow."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "int64(int64)", abi = "c", show = ["ptx"]
-"""The exported function calls itself: what other code calls is a function around it."""
+"""A recursive function is exported through a wrapper."""
 
 from weft import cuda
 

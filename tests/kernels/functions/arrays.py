@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[::1])", show = ["ir"]
-"""Arrays and views go into device functions; what those read and write counts."""
+"""Device functions take arrays and views; their reads and writes count as those of the kernel."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ptx"], targets = ["sm_90"]
-"""Sums and scans of a block: shuffles, slots in shared memory, two barriers a call."""
+"""Block-wide sums and scans: shuffles, slots in shared memory, and two barriers per call."""
 
 from weft import cuda
 from weft.cuda import coop

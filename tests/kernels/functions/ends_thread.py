@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1])", show = ["ir"]
-"""A device function that can end its thread has one more result, which its callers look at."""
+"""A device function that can end its thread returns an additional flag, which its callers test."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int8[::1], CPointer(complex128), int64)", show = ["ir", "ptx"], without = "host"
-"""Functions of other languages: Numba's ABI and C's, numbers of every size, pointers, nothing as a result."""
+"""Functions of other languages: the ABIs of Numba and C, numbers of all sizes, pointers, and no result."""
 
 import cffi
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1])", show = ["ir", "ptx"]
-"""All threads of the grid wait for each other."""
+"""A barrier for all threads of the grid."""
 
 from weft import cuda
 

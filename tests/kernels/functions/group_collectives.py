@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], float32[::1], int32[::1])", show = ["ptx"]
-"""A tile reduces integers at once, and scans floats by shuffles; a coalesced group goes from lane to lane."""
+"""A tile reduces integers in one instruction, and scans floats by shuffles; a coalesced group visits its lanes."""
 
 from weft import cuda
 from weft.cuda import cg

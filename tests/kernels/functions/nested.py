@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32)", show = ["ir"]
-"""Functions that call functions stand before their callers; a missing argument takes its default."""
+"""Called functions precede their callers; a missing argument takes its default."""
 
 from weft import cuda
 

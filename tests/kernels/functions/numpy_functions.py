@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[::1])", show = ["ir"]
-"""Functions of NumPy are functions of weft's own, inlined; one that the back ends have is no call."""
+"""NumPy functions are inlined functions of weft; those that the back ends implement need no call."""
 
 import numpy as np
 

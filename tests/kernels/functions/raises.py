@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx"]
-"""Exceptions that are reported: where each comes from, what callers add to it, and what ends the thread."""
+"""Reported exceptions: the location of each, the call sites that callers add, and the end of the thread."""
 
 from weft import cuda
 

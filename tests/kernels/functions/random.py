@@ -1,5 +1,5 @@
 # weft: sig = "void(from_dtype(np.dtype([('s0', 'u8'), ('s1', 'u8')], align=True))[::1], float32[::1], int64)", show = ["ptx"]
-"""Random numbers are computed in registers: a state is read and written once, and Philox is no loop."""
+"""Random numbers use registers: a state is loaded and stored once, and Philox has no loop."""
 
 from weft import cuda
 from weft.cuda.random import philox_uniform_float32, xoroshiro128p_uniform_float32

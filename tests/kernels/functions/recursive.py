@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64[::1])", show = ["ir", "ptx"]
-"""Functions that call each other: no order puts a callee before its callers, and what only goes round is no argument."""
+"""Mutually recursive functions have no topological order; a parameter that is only passed on is removed."""
 
 from weft import cuda
 

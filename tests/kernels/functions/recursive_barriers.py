@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64[::1])", show = ["ptx"]
-"""Behind a function that calls itself nothing says that a warp's threads are together: the barrier is not aligned."""
+"""After a call of a recursive function the warp may have diverged, so the barrier is not the aligned one."""
 
 from weft import cuda
 

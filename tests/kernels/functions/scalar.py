@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ir"]
-"""A device function, inferred from its call."""
+"""A device function with types inferred from its call."""
 
 from weft import cuda
 

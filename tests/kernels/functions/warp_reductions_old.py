@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1])", targets = ["sm_75"], show = ["ptx"]
-"""Reductions of a warp where an SM has none: a shuffle for each lane that is there."""
+"""Warp reductions on an SM without the instruction: one shuffle per active lane."""
 
 from weft import cuda
 

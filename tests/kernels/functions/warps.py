@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int32[:, ::1])", show = ["ir", "ptx"]
-"""What the lanes of a warp do together."""
+"""Warp-level primitives."""
 
 from weft import cuda
 

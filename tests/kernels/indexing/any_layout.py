@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[:, :], float64[:, :])", show = ["ir"]
-"""An array of any layout passes its strides, in bytes."""
+"""An array of any layout passes its strides in bytes."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], float32[:, :])", show = ["ir"]
-"""What an array knows of itself."""
+"""Attributes of an array."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[:, ::1])", show = ["ir"]
-"""a[i][j] is a view and an index."""
+"""a[i][j] indexes a view."""
 
 from weft import cuda
 

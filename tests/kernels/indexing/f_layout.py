@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1, :], float64[::1, :])", show = ["ir"]
-"""A Fortran array passes no strides, and its first index runs fastest."""
+"""A Fortran array passes no strides, and its first index varies fastest."""
 
 from weft import cuda
 

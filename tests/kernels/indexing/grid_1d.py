@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32, float32[::1])", show = ["ir", "llvm", "ptx"]
-"""A thread number is never negative: no wrap-around, and 64-bit address arithmetic stays."""
+"""A thread index is never negative, so it needs no wraparound; the address arithmetic has 64 bits."""
 
 from weft import cuda
 

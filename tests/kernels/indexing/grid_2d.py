@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1])", show = ["ir"]
-"""Two thread numbers, and the pair of extents that guards them."""
+"""Two thread indices, guarded by a pair of extents."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[:, :, ::1])", show = ["ir"]
-"""Three thread numbers in a C array: strides follow from the extents."""
+"""Three thread indices in a C array: the strides follow from the extents."""
 
 from weft import cuda
 

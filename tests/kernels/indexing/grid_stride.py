@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ir", "ptx"]
-"""A grid-stride loop: the step is an unknown but positive number, and the counter is never negative."""
+"""A grid-stride loop: the step is unknown but positive, and the counter is never negative."""
 
 from weft import cuda
 

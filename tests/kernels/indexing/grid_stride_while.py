@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ir"]
-"""The same loop written with while: a sum of what is not negative is an index that needs no wrap."""
+"""The same loop written with while: a sum of nonnegative values is an index that needs no wraparound."""
 
 from weft import cuda
 

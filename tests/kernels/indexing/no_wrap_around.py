@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], int64)", show = ["ir"]
-"""Products, quotients, remainders and masks of what is not negative need no wrap."""
+"""Products, quotients, remainders and masks of nonnegative values need no wraparound."""
 
 from weft import cuda
 

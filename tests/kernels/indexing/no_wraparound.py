@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int64[::1], int64)", show = ["ir"]
-"""An index that may be negative for all that is known, and is not, as the kernel says."""
+"""The kernel declares that an index is not negative, which the compiler cannot prove."""
 
 from weft import cuda
 

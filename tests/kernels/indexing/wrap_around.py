@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], int64)", show = ["ir"]
-"""Indices that may be negative count from the end."""
+"""Possibly negative indices count from the end."""
 
 from weft import cuda
 

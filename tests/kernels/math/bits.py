@@ -1,5 +1,5 @@
 # weft: sig = "void(uint32[::1], int64[::1], int32)", show = ["ir", "ptx"]
-"""Functions of bits."""
+"""Functions on bits."""
 
 from weft import cuda
 from weft.cuda import libdevice

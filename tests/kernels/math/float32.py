@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32)", show = ["ir", "ptx"]
-"""Functions of float32 stay in float32."""
+"""Functions of float32 are computed in float32."""
 
 import math
 

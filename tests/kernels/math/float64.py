@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], float64)", show = ["ir"]
-"""Functions of float64, and the constants of the module."""
+"""Functions of float64, and constants of the module."""
 
 import math
 

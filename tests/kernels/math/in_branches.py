@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float64[::1], float32[::1], float64[::1], float32)", show = ["ptx"]
-"""Square roots and divisions are found by the threads that want them; of one that both sides want there is one."""
+"""Square roots and divisions are computed in the branches that use them; one used in both branches is computed once."""
 
 import math
 

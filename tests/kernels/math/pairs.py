@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int32[::1], float64)", show = ["ir"]
-"""frexp and modf give two values, ldexp takes an exponent."""
+"""frexp and modf return two values, ldexp takes an exponent."""
 
 import math
 

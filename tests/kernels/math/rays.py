@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[:, ::1], float32[:, ::1], int32)", show = ["ptx"]
-"""The nearest of many spheres that rays meet: the root stays behind its test in the unrolled loop."""
+"""The nearest of many spheres hit by rays: in the unrolled loop, the square root is still guarded by its test."""
 
 import math
 

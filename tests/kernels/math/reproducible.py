@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], float64[::1])", show = ["ir", "ptx"]
-"""With `reproducible` a product is fused with the sum that it stands in, and a NaN that is computed has one form."""
+"""With `reproducible` a product is fused with the sum that contains it, and computed NaNs have one bit pattern."""
 
 import math
 

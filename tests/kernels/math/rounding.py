@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], float32[::1], float64, float32, uint64)", show = ["ir", "ptx"]
-"""Arithmetic and conversions that round as they are told; what is rounded to nearest is never fused."""
+"""Arithmetic and conversions with explicit rounding modes; round-to-nearest operations are never fused."""
 
 from weft import cuda
 from weft.cuda import libdevice

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], float32[::1], float32[::1])", show = ["ir"]
-"""Which arrays are read, written, both, or not touched."""
+"""Arrays that are read, written, both, or neither."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], int32[:, ::1])", show = ["ir", "ptx"]
-"""Barriers that say how many threads came with a value that is not 0, and whether all or any did."""
+"""Barriers that count the threads with a nonzero value, or test for any or all."""
 
 from weft import cuda
 

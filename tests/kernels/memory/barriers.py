@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1])", show = ["ir", "ptx"]
-"""The block's barrier, a warp's, and the three fences."""
+"""The block barrier, a warp barrier, and the three fences."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int8[::1], uint16[::1], boolean[::1])", show = ["ir", "ptx"]
-"""Elements of one and two bytes; a bool is a byte that is 0 or 1."""
+"""One- and two-byte elements; a bool is a byte that is 0 or 1."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], uint8[::1], int64[:, :])", show = ["ir", "ptx"]
-"""Loads and stores with a word to the caches, and clocks; on shared memory the word means nothing."""
+"""Loads and stores with a cache operator, and clocks; in shared memory the operator has no effect."""
 
 from weft import cuda, float32
 

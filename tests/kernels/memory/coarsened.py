@@ -1,5 +1,5 @@
 # weft: sig = "void(float32, float32[::1], float32[::1])", show = ["ir", "ptx"]
-"""A thread does the work of four neighbors: their loads come together, and so do their stores."""
+"""A thread does the work of four adjacent threads; their loads and their stores are vectorized."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[:, ::1], float32[:, ::1])", show = ["ptx"]
-"""A thread computes two by two elements of a product of matrices: each element that it loads is used twice."""
+"""A thread computes 2 × 2 elements of a matrix product: each loaded element is used twice."""
 
 from weft import cuda, float32
 

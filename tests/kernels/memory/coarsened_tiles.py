@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ir"]
-"""Barriers behind a return: they are made once, by whoever of the two neighbors is there."""
+"""Barriers after an early return: the thread executes them once if either coarsened thread is active."""
 
 from weft import cuda, float32
 

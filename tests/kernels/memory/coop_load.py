@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1], int32)", show = ["ptx"]
-"""A block loads and stores four numbers a thread at once, where they lie so, and loads others through shared memory."""
+"""A block loads and stores four contiguous numbers per thread at once, and loads others through shared memory."""
 
 from weft import cuda, float32
 from weft.cuda import coop

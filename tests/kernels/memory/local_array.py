@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1], int64)", show = ["ir"]
-"""Memory of the thread."""
+"""Local memory of a thread."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[:, ::1], float32[:, ::1])", show = ["ir", "ptx"]
-"""A block does the work of two by two: each element that a thread loads is used twice."""
+"""A block does the work of 2 × 2 blocks: each element that a thread loads is used twice."""
 
 from weft import cuda, float32
 

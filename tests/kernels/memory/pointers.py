@@ -1,5 +1,5 @@
 # weft: sig = "void(CPointer(int32), CPointer(complex64), int64)", show = ["ir", "ptx"]
-"""Elements behind C's pointers: no index counts from an end."""
+"""Indexing of C pointers: negative indices do not count from the end."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(from_dtype(np.dtype([('t', 'f8'), ('x', 'f4'), ('y', 'f4'), ('a', 'i2', 4)], align=True))[::1], from_dtype([('a', 'i2'), ('v', 'i4')])[::1])", show = ["ptx"]
-"""Records are copied, and their neighboring fields read and written, in as few accesses as the alignment allows."""
+"""Copies of records and accesses to adjacent fields use as few instructions as the alignment allows."""
 
 from weft import cuda
 

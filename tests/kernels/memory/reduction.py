@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ptx"]
-"""A block's sum in shared memory: a loop with a barrier."""
+"""A block-wide sum in shared memory: a loop with a barrier."""
 
 from weft import cuda, float32
 

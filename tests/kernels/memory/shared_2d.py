@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[:, ::1], float32[:, ::1])", show = ["ir", "ptx"]
-"""A padded tile: strides of a shared array are constants."""
+"""A padded tile: the strides of a shared array are constants."""
 
 from weft import cuda, float32
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1])", show = ["ir", "ptx"]
-"""Shape 0: the size comes with the launch."""
+"""Shape 0: the launch determines the size."""
 
 from weft import cuda, int32
 

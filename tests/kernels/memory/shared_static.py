@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ir", "ptx"]
-"""Shared memory of a fixed size, between two barriers."""
+"""Shared memory of fixed size, between two barriers."""
 
 from weft import cuda
 

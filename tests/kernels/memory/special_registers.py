@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1])", show = ["ir", "ptx"]
-"""What a thread knows of its place."""
+"""The indices of a thread and its block, their extents, and the lane."""
 
 from weft import cuda
 

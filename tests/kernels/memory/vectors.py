@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[::1])", show = ["ptx"]
-"""A vector is read and written at once where its elements are aligned for it."""
+"""A vector is accessed in one instruction if its elements are suitably aligned."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(complex64[::1], complex64, complex128)", show = ["ir"]
-"""A complex number is two floats."""
+"""A complex number is a pair of floats."""
 
 from weft import cuda
 

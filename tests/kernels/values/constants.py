@@ -1,5 +1,5 @@
 # weft: sig = "void(float64[::1])", show = ["ir"]
-"""Numbers and tuples of the module are constants of the kernel."""
+"""Numbers and tuples of the module are constants in the kernel."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], float32[::1], uint8[::1])", show = ["ir", "ptx"], without = "host"
-"""PTX as a kernel has it: results, operands that are read and changed, an address, a number; and as a function."""
+"""Inline PTX: results, operands that are read and modified, an address, a number; and PTX as a function."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64[::1])", show = ["ir"]
-"""What is None on some paths is a value and a flag; behind a test the flag is not asked again, without one the thread ends."""
+"""An optional value is a value and a flag. A tested flag is not tested again; without a test, None ends the thread."""
 
 from weft import cuda
 

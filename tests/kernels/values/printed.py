@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], float32, boolean)", show = ["ir", "ptx"]
-"""What is printed: texts and numbers, a bool, a tuple, and an integer in another base."""
+"""Printing strings, numbers, a bool, a tuple, and an integer in another base."""
 
 from weft import cuda
 

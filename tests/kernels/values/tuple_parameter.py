@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], UniTuple(float32, 2), Tuple(int64, float32[::1]))", show = ["ir"]
-"""A tuple argument is passed item by item; items that nobody reads are not passed."""
+"""A tuple argument is passed item by item; unused items are not passed."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(int64[::1], int64)", show = ["ir"]
-"""Tuples of locals: indexed by constants, measured, taken apart."""
+"""Tuples of local variables: constant indices, lengths and unpacking."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[:, :], int64, float32)", show = ["ir"]
-"""Nothing that is not read is passed."""
+"""Unused parameters are not passed."""
 
 from weft import cuda
 
