@@ -37,7 +37,7 @@ REPEATS = 5
 QUEUE_MS = 20.0
 NONE = "coarsen=1"
 MARGIN = 1.05
-"""The estimate's choice is good if its time is at most so many times that of the best factors."""
+"""The estimate's choice is good if its time is at most this multiple of the time of the best factors."""
 
 
 Axes = tuple[int, int, int]

@@ -42,7 +42,7 @@ NO_VERSION = "none"
 TURN_S = 0.02
 MOST_LAUNCHES = 20
 QUIET_S = 0.01
-"""How long the threads of one program have to fall asleep before the next one's turn."""
+"""How long the threads of one program have to fall asleep before the next program runs."""
 
 
 class Weft:

@@ -19,7 +19,7 @@ WIDTH, NARROW = 1000, 400
 MARGIN, GAP = 24, 40
 COLUMN = (WIDTH - 2 * MARGIN - GAP) // 2
 LABELS, VALUES = 124, 44
-"""Pixels in front of bars for names, and behind the longest for its value."""
+"""Pixels before the bars for names, and after the longest bar for its value."""
 BAR, KERNEL = 17, 27
 """Pixels from one bar, and one kernel, to the next."""
 NAMES, NUMBERS = 186, 138

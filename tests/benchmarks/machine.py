@@ -19,7 +19,7 @@ LIBRARIES = {
     "PyTorch": ("torch",),
     "numba-cuda": ("numba-cuda",),
 }
-"""What a page calls a library, and the distributions that it comes as."""
+"""The name of each library on pages, and its distributions."""
 
 
 def version(names: tuple[str, ...]) -> str | None:

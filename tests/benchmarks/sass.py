@@ -71,9 +71,9 @@ class Instruction:
     """With its modifiers, without the predicate: `LDG.E.64`."""
     operands: str
     loop: int | None = None
-    """The shortest loop that it is in, by the place of its first instruction in the function."""
+    """The shortest loop that contains it, by the index of the loop's first instruction in the function."""
     innermost: bool = False
-    """There is no other loop in that one."""
+    """Whether that loop contains no other loop."""
 
 
 def instruction(text: str) -> Instruction | None:

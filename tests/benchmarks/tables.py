@@ -11,7 +11,7 @@ from typing import Any
 
 MISSING = "not measured"
 LARGE = 16 << 20
-"""Bytes from which on a copy's time is its bandwidth."""
+"""The minimum size in bytes at which the time of a copy is determined by its bandwidth."""
 
 
 def line(*cells: str) -> str:
@@ -101,7 +101,7 @@ IMPLEMENTATIONS = ("C++", "weft", "numba-cuda")
 RESTRICT = "C++ __restrict__"
 NUMPY_TYPING = 'weft, typing="numpy"'
 STRIDED = ("sum", "histogram, 256 bins")
-"""Kernels whose read loops weft unrolls and C++ does not: the page gives the mean without them, too."""
+"""Kernels whose read loops weft unrolls and C++ does not: the page also has the mean without them."""
 
 
 def median(row: dict[str, Any], name: str) -> float | None:
@@ -289,4 +289,4 @@ COMMANDS = {
     "kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second",
     "cpu-third": "cpu.py --set third",
 }  # fmt: skip
-"""How figures are measured whose name is not their program's."""
+"""The commands that measure figures whose name is not their program's."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
-"""A product and a sum may be one operation, as on both of weft's devices; nobody asks for `errno` or signals of floats.
-The order of sums is that of the text, but for loops marked with a reduction."""
+"""A product and a sum may be contracted, as on both of weft's devices; `errno` and floating-point exceptions are not
+used. The order of sums is that of the source, except in loops marked with a reduction."""
 
 NAMES = {  # of suite/, then of second/; those of third/ are added in that package
     "saxpy, one element a thread": "saxpy.saxpy",
@@ -90,7 +90,7 @@ COUNTED = {
     "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
     "segmented",
 }  # fmt: skip
-"""The functions that take how many blocks there are behind the extents, which do not say it."""
+"""The functions with the number of blocks as an argument after the extents, which do not imply it."""
 C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
 
 

@@ -8,6 +8,6 @@ from numba import njit, prange
 loops = njit(parallel=True, fastmath={"contract"}, error_model="numpy")
 sums = njit(parallel=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 alone = njit(fastmath={"contract"}, error_model="numpy")
-"""What calls others or is called by them, or needs atomics, which Numba has not on the CPU: no loop over threads."""
+"""For functions that call others or are called by them, or need atomics (which Numba lacks on the CPU): serial."""
 
 __all__ = ["alone", "loops", "prange", "sums"]

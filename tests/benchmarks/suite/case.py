@@ -27,12 +27,12 @@ class Work:
     outputs: tuple[int, ...]
     """Positions in `args` of the arrays that the kernel writes."""
     extents: tuple[int, ...]
-    """What the C++ twin takes after `args`."""
+    """The arguments of the C++ kernel after `args`."""
     n_bytes: int
-    """Each input read once and each output written once; 0 for what no GPU is timed with."""
+    """Each input read once and each output written once; 0 for cases that are not timed on a GPU."""
     flops: float = 0.0
     initial: dict[int, np.ndarray] = field(default_factory=dict)
-    """What arrays have before each launch, by their positions in `args`: of kernels that work in place."""
+    """The contents of arrays before each launch, by their positions in `args`, for kernels that work in place."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ class Case:
     make: Callable[[ModuleType], Any]
     signature: str
     cpp: str
-    """The CUDA C++ twin; its kernel is named ``twin``."""
+    """The CUDA C++ implementation; its kernel is named ``twin``."""
     work: Callable[[str], Work]
-    """The work of a size, which is "full", "tiny", or "cpu": what takes a processor of few cores 1 to 100 ms."""
+    """The work of a size: "full", "tiny", or "cpu", which takes 1 to 100 ms on a processor with few cores."""
     reference: Callable[[ModuleType, tuple[Any, ...]], tuple[Any, ...]]
     """The outputs in higher precision, computed with NumPy or CuPy from the arguments."""
     tolerance: float = 1e-5
     accumulates: bool = False
-    """The kernel adds to its outputs: they are cleared instead of poisoned before the check."""
+    """Whether the kernel adds to its outputs: they are cleared instead of poisoned before the check."""
     counts_differences: bool = False
-    """The error is the share of elements that differ, for outputs that a rounding can change entirely."""
+    """Whether the error is the share of elements that differ, for outputs that a rounding can change entirely."""
     flops_of: Callable[[tuple[Any, ...]], float] | None = None
-    """The operations, where they depend on the result."""
+    """The number of operations, if it depends on the result."""
     wider: bool = False
-    """Numba's typing computes the kernel's data (not its indices or counters) in a wider type than the twin does."""
+    """Whether Numba's types for the kernel's data (not indices or counters) are wider than the C++ kernel's."""
     narrow: Callable[[ModuleType], Any] | None = None
-    """The kernel with the twin's types under ``typing="numpy"``, where ``make``'s own text does not say them."""
+    """The kernel with the C++ kernel's types under ``typing="numpy"``, if ``make`` does not have them."""
 
     def typed_as_numpy(self, cuda: ModuleType) -> Any:
         """The kernel with ``typing="numpy"``, which numba-cuda does not have."""
