@@ -100,7 +100,7 @@ def cpp_cubin(code: str, target: str, path: Path) -> None:
         if result:
             raise RuntimeError(f"NVRTC's error {result}")
 
-    must(library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"twin.cu", 0, None, None))
+    must(library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"peer.cu", 0, None, None))
     try:
         options = (ctypes.c_char_p * 2)(b"-std=c++17", f"--gpu-architecture={target}".encode())
         failed = library.nvrtcCompileProgram(program, len(options), options)
@@ -151,7 +151,7 @@ def counted(which: str, case: Case, name: str, size: str, restrict: bool) -> Cou
     """The number of executions by warps of each kind, from the profiler."""
     if not (ncu := shutil.which("ncu")):
         raise MissingError("there is no ncu on PATH: it comes with CUDA and Nsight Compute")
-    function = "twin" if name == "C++" else weft_kernel(case, name).py_func.__name__
+    function = "peer" if name == "C++" else weft_kernel(case, name).py_func.__name__
     command = [ncu, "--section", "SourceCounters", "--page", "source", "--csv", "--kernel-name", f"regex:{function}",
                sys.executable, __file__, "--set", which, "--sizes", size, "--child", name, case.name]  # fmt: skip
     return sass.executed(call([*command, *(["--restrict"] if restrict else [])]))

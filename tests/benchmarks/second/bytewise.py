@@ -21,7 +21,7 @@ def make_sad(cuda):
 
 
 SAD_CPP = """
-extern "C" __global__ void twin(const unsigned char* image, const unsigned char* pattern, int* out,
+extern "C" __global__ void peer(const unsigned char* image, const unsigned char* pattern, int* out,
                                 int height, int width, int rows, int columns) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     int out_height = height - rows + 1, out_width = width - columns + 1;
@@ -97,7 +97,7 @@ def make_blur_narrow(cuda):
 
 
 BLUR_CPP = """
-extern "C" __global__ void twin(const unsigned char* image, unsigned char* out, int height, int width, int channels) {
+extern "C" __global__ void peer(const unsigned char* image, unsigned char* out, int height, int width, int channels) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
         for (int c = 0; c < channels; ++c) {
@@ -161,7 +161,7 @@ def make_sobel(cuda):
 
 
 SOBEL_CPP = """
-extern "C" __global__ void twin(const unsigned char* image, unsigned char* out, int height, int width) {
+extern "C" __global__ void peer(const unsigned char* image, unsigned char* out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height) return;
     if (x == 0 || y == 0 || x == width - 1 || y == height - 1) {
@@ -224,7 +224,7 @@ def make_life(cuda):
 
 
 LIFE_CPP = """
-extern "C" __global__ void twin(const unsigned char* cells, unsigned char* out, int height, int width) {
+extern "C" __global__ void peer(const unsigned char* cells, unsigned char* out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
         int west = (x + width - 1) % width, east = (x + 1) % width;

@@ -22,7 +22,7 @@ def make_int_matmul(cuda):
 
 
 INT_MATMUL_CPP = """
-extern "C" __global__ void twin(const int* a, const int* b, int* c, int n) {
+extern "C" __global__ void peer(const int* a, const int* b, int* c, int n) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row < n && column < n) {
         int total = 0;
@@ -72,7 +72,7 @@ def make_matvec(cuda):
 
 
 MATVEC_CPP = """
-extern "C" __global__ void twin(const float* a, const float* x, float* y, int columns) {
+extern "C" __global__ void peer(const float* a, const float* x, float* y, int columns) {
     __shared__ float partial[256];
     int tid = threadIdx.x, row = blockIdx.x;
     float total = 0.0f;
@@ -117,7 +117,7 @@ def make_jacobi(cuda):
 
 
 JACOBI_CPP = """
-extern "C" __global__ void twin(const float* a, const float* b, const float* x, float* out, int n) {
+extern "C" __global__ void peer(const float* a, const float* b, const float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         float total = 0.0f;
@@ -182,7 +182,7 @@ def make_inverse(cuda):
 
 
 INVERSE_CPP = """
-extern "C" __global__ void twin(const float* m, float* out, int n) {
+extern "C" __global__ void peer(const float* m, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         const float* p = m + 9 * i;
@@ -245,7 +245,7 @@ def make_lu(cuda):
 
 
 LU_CPP = """
-extern "C" __global__ void twin(const float* matrices, float* out) {
+extern "C" __global__ void peer(const float* matrices, float* out) {
     __shared__ float m[16][16];
     int tx = threadIdx.x, ty = threadIdx.y, i = (blockIdx.x * 16 + ty) * 16 + tx;
     m[ty][tx] = matrices[i];
@@ -295,7 +295,7 @@ def make_floyd(cuda):
 
 
 FLOYD_CPP = """
-extern "C" __global__ void twin(const int* distance, int k, int* out, int n) {
+extern "C" __global__ void peer(const int* distance, int k, int* out, int n) {
     int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i < n && j < n) out[i * n + j] = min(distance[i * n + j], distance[i * n + k] + distance[k * n + j]);
 }

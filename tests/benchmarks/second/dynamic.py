@@ -42,7 +42,7 @@ def make_pathfinder(cuda):
 PATHFINDER_CPP = f"""
 #define ROWS {ROWS}
 #define WIDE {WIDE}
-extern "C" __global__ void twin(const int* wall, const int* start, int* out, int columns) {{
+extern "C" __global__ void peer(const int* wall, const int* start, int* out, int columns) {{
     __shared__ int cost[WIDE];
     int tx = threadIdx.x, x = blockIdx.x * (WIDE - 2 * ROWS) + tx - ROWS;
     bool inside = x >= 0 && x < columns;
@@ -111,7 +111,7 @@ def make_alignment(cuda):
 
 ALIGNMENT_CPP = f"""
 #define LENGTH {LENGTH}
-extern "C" __global__ void twin(const int* a, const int* b, int gap, int* out) {{
+extern "C" __global__ void peer(const int* a, const int* b, int gap, int* out) {{
     __shared__ int score[LENGTH + 1][LENGTH + 1];
     int tid = threadIdx.x, pair = blockIdx.x;
     score[tid + 1][0] = -(tid + 1) * gap;
@@ -204,7 +204,7 @@ def make_edit_distance(cuda):
 
 
 EDIT_DISTANCE_CPP = """
-extern "C" __global__ void twin(const unsigned char* a, const unsigned char* b, int* out, int n) {
+extern "C" __global__ void peer(const unsigned char* a, const unsigned char* b, int* out, int n) {
     __shared__ int older[129], old[129];
     int tid = threadIdx.x, pair = blockIdx.x, i = tid + 1;
     older[i] = 0;

@@ -34,7 +34,7 @@ def make_by_thread(cuda):
 
 
 BY_THREAD_CPP = """
-extern "C" __global__ void twin(const int* starts, const int* columns, const float* values, const float* x, float* y,
+extern "C" __global__ void peer(const int* starts, const int* columns, const float* values, const float* x, float* y,
                                 int n) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row < n) {
@@ -66,7 +66,7 @@ def make_by_warp(cuda):
 
 
 BY_WARP_CPP = """
-extern "C" __global__ void twin(const int* starts, const int* columns, const float* values, const float* x, float* y,
+extern "C" __global__ void peer(const int* starts, const int* columns, const float* values, const float* x, float* y,
                                 int n) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (row < n) {
@@ -113,7 +113,7 @@ def make_bfs(cuda):
 
 
 BFS_CPP = """
-extern "C" __global__ void twin(const int* starts, const int* neighbors, const int* level, int depth, int* out,
+extern "C" __global__ void peer(const int* starts, const int* neighbors, const int* level, int depth, int* out,
                                 int* changed, int n) {
     int node = blockIdx.x * blockDim.x + threadIdx.x;
     if (node < n && level[node] == depth) {

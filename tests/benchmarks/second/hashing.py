@@ -45,7 +45,7 @@ def make_insert(cuda):
 
 
 INSERT_CPP = """
-extern "C" __global__ void twin(const unsigned int* keys, unsigned int* table, int n, int size) {
+extern "C" __global__ void peer(const unsigned int* keys, unsigned int* table, int n, int size) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         unsigned int key = keys[i], mask = size - 1, slot = (key ^ (key >> 15)) * 2654435761u & mask;
@@ -109,7 +109,7 @@ def make_crc_narrow(cuda):
 
 CRC_CPP = f"""
 __constant__ unsigned int table[256] = {{{", ".join(f"{value}u" for value in CRC_TABLE)}}};
-extern "C" __global__ void twin(const unsigned char* messages, unsigned int* out, int n, int length) {{
+extern "C" __global__ void peer(const unsigned char* messages, unsigned int* out, int n, int length) {{
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {{
         unsigned int crc = 0xffffffffu;

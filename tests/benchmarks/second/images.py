@@ -40,7 +40,7 @@ def make_convolution(cuda):
 
 CONVOLUTION_CPP = f"""
 __constant__ float weights[49] = {initializer(FILTER)};
-extern "C" __global__ void twin(const float* image, float* out, int height, int width) {{
+extern "C" __global__ void peer(const float* image, float* out, int height, int width) {{
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {{
         float total = 0.0f;
@@ -108,7 +108,7 @@ def make_separable(cuda):
 SEPARABLE_CPP = f"""
 #define RADIUS {RADIUS}
 __constant__ float weights[2 * RADIUS + 1] = {initializer(WEIGHTS)};
-extern "C" __global__ void twin(const float* image, float* out, int height, int width) {{
+extern "C" __global__ void peer(const float* image, float* out, int height, int width) {{
     __shared__ float tile[4][128 + 2 * RADIUS];
     int tx = threadIdx.x, ty = threadIdx.y;
     int x = blockIdx.x * 128 + tx, y = blockIdx.y * 4 + ty;
@@ -171,7 +171,7 @@ def make_rotation(cuda):
 
 
 ROTATION_CPP = """
-extern "C" __global__ void twin(const float* image, float cosine, float sine, float* out, int height, int width) {
+extern "C" __global__ void peer(const float* image, float cosine, float sine, float* out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
         float dx = x - width / 2, dy = y - height / 2;

@@ -61,7 +61,7 @@ HEAT_CPP = f"""
 #define TILE {TILE}
 #define STEPS {STEPS}
 #define INNER (TILE - 2 * STEPS)
-extern "C" __global__ void twin(const float* temperature, const float* power, float* out, int height, int width) {{
+extern "C" __global__ void peer(const float* temperature, const float* power, float* out, int height, int width) {{
     __shared__ float tile[TILE][TILE];
     int tx = threadIdx.x, ty = threadIdx.y;
     int x = blockIdx.x * INNER + tx - STEPS, y = blockIdx.y * INNER + ty - STEPS;
@@ -150,7 +150,7 @@ __constant__ int cx[9] = {0, 1, 0, -1, 0, 1, -1, -1, 1};
 __constant__ int cy[9] = {0, 0, 1, 0, -1, 1, 1, -1, -1};
 __constant__ float share[9] = {4.0f / 9, 1.0f / 9, 1.0f / 9, 1.0f / 9, 1.0f / 9,
                                1.0f / 36, 1.0f / 36, 1.0f / 36, 1.0f / 36};
-extern "C" __global__ void twin(const float* f, float omega, float* out, int height, int width) {
+extern "C" __global__ void peer(const float* f, float omega, float* out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
         float g[9], rho = 0.0f, ux = 0.0f, uy = 0.0f;
@@ -217,7 +217,7 @@ def make_stencil3d(cuda):
 
 
 STENCIL3D_CPP = """
-extern "C" __global__ void twin(const double* a, double c0, double c1, double* out, int depth, int height, int width) {
+extern "C" __global__ void peer(const double* a, double c0, double c1, double* out, int depth, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     int z = blockIdx.z * blockDim.z + threadIdx.z;
     if (0 < x && x < width - 1 && 0 < y && y < height - 1 && 0 < z && z < depth - 1) {

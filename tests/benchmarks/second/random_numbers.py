@@ -37,7 +37,7 @@ def make_pi(cuda):
 
 
 PI_CPP = """
-extern "C" __global__ void twin(const unsigned int* seeds, int samples, int* hits, int n) {
+extern "C" __global__ void peer(const unsigned int* seeds, int samples, int* hits, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         unsigned int state = seeds[i];
@@ -110,7 +110,7 @@ def make_walk(cuda):
 
 
 WALK_CPP = """
-extern "C" __global__ void twin(const unsigned int* seeds, int steps, int* out, int n) {
+extern "C" __global__ void peer(const unsigned int* seeds, int steps, int* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         unsigned int state = seeds[i];

@@ -34,7 +34,7 @@ def make_hillis_steele(cuda):
 
 
 HILLIS_STEELE_CPP = """
-extern "C" __global__ void twin(const int* x, int* out, int n) {
+extern "C" __global__ void peer(const int* x, int* out, int n) {
     __shared__ int sums[2][512];
     int tid = threadIdx.x, i = blockIdx.x * blockDim.x + tid, source = 0;
     sums[0][tid] = i < n ? x[i] : 0;
@@ -117,7 +117,7 @@ def make_blelloch(cuda):
 
 
 BLELLOCH_CPP = """
-extern "C" __global__ void twin(const float* x, float* out, float* totals) {
+extern "C" __global__ void peer(const float* x, float* out, float* totals) {
     __shared__ float tree[512];
     int tid = threadIdx.x, base = blockIdx.x * 512;
     tree[2 * tid] = x[base + 2 * tid];
@@ -197,7 +197,7 @@ def make_compaction(cuda):
 
 
 COMPACTION_CPP = """
-extern "C" __global__ void twin(const float* x, float threshold, float* out, int* counts, int n) {
+extern "C" __global__ void peer(const float* x, float threshold, float* out, int* counts, int n) {
     __shared__ int warps[8];
     int tid = threadIdx.x, lane = tid % 32, warp = tid / 32, i = blockIdx.x * blockDim.x + tid;
     bool keep = i < n && x[i] > threshold;
@@ -258,7 +258,7 @@ def make_bitonic(cuda):
 
 
 BITONIC_CPP = """
-extern "C" __global__ void twin(const float* x, int j, int k, float* out, int n) {
+extern "C" __global__ void peer(const float* x, int j, int k, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, partner = i ^ j;
     if (partner > i && partner < n) {
         float a = x[i], b = x[partner];

@@ -49,7 +49,7 @@ def make_fft(cuda):
 FFT_CPP = """
 #define POINTS 256
 #define LOG2 8
-extern "C" __global__ void twin(const float* real, const float* imaginary, const float* cosines, const float* sines,
+extern "C" __global__ void peer(const float* real, const float* imaginary, const float* cosines, const float* sines,
                                 float* out_real, float* out_imaginary) {
     __shared__ float re[POINTS], im[POINTS];
     int tid = threadIdx.x, row = blockIdx.x;
@@ -122,7 +122,7 @@ def make_histogram(cuda):
 
 HISTOGRAM_CPP = """
 #define SIDE 32
-extern "C" __global__ void twin(const float* x, const float* y, float scale, int* bins, int n) {
+extern "C" __global__ void peer(const float* x, const float* y, float scale, int* bins, int n) {
     __shared__ int counts[SIDE][SIDE];
     int tid = threadIdx.x;
     for (int i = tid; i < SIDE * SIDE; i += blockDim.x) counts[i / SIDE][i % SIDE] = 0;

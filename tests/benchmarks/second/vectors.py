@@ -34,7 +34,7 @@ def make_kmeans(cuda):
 
 
 KMEANS_CPP = """
-extern "C" __global__ void twin(const float* points, const float* centers, int* labels, int n, int k, int dimensions) {
+extern "C" __global__ void peer(const float* points, const float* centers, int* labels, int n, int k, int dimensions) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         float best = 1e30f;
@@ -107,7 +107,7 @@ def make_rays(cuda):
 
 
 RAYS_CPP = """
-extern "C" __global__ void twin(const float* spheres, int* nearest, int count, int height, int width) {
+extern "C" __global__ void peer(const float* spheres, int* nearest, int count, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
         float dx = (x + 0.5f) / width - 0.5f, dy = (y + 0.5f) / height - 0.5f;
@@ -198,7 +198,7 @@ def make_julia_narrow(cuda):
 
 
 JULIA_CPP = """
-extern "C" __global__ void twin(float step, int limit, int* out, int n) {
+extern "C" __global__ void peer(float step, int limit, int* out, int n) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row < n && column < n) {
         float x = -1.5f + column * step, y = -1.5f + row * step;

@@ -32,7 +32,7 @@ class Cpp:
 
     def __init__(self, cupy: Any, case: Case) -> None:
         self.module = cupy.RawModule(code=self.code(case), options=("-std=c++17",), backend="nvrtc")
-        self.kernel = self.module.get_function("twin")
+        self.kernel = self.module.get_function("peer")
 
     def code(self, case: Case) -> str:
         return case.cpp

@@ -41,7 +41,7 @@ class Case:
     make: Callable[[ModuleType], Any]
     signature: str
     cpp: str
-    """The CUDA C++ implementation; its kernel is named ``twin``."""
+    """The CUDA C++ implementation; its kernel is named ``peer``."""
     work: Callable[[str], Work]
     """The work of a size: "full", "tiny", or "cpu", which takes 1 to 100 ms on a processor with few cores."""
     reference: Callable[[ModuleType, tuple[Any, ...]], tuple[Any, ...]]

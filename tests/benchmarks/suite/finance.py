@@ -56,7 +56,7 @@ __device__ float cumulative_normal(float d) {
     return d > 0.0f ? 1.0f - tail : tail;
 }
 
-extern "C" __global__ void twin(const float* __restrict__ price, const float* __restrict__ strike,
+extern "C" __global__ void peer(const float* __restrict__ price, const float* __restrict__ strike,
                                 const float* __restrict__ years, float rate, float volatility,
                                 float* __restrict__ call, float* __restrict__ put, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

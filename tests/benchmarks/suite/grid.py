@@ -27,7 +27,7 @@ def make_stencil(cuda):
 
 
 STENCIL_CPP = """
-extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__ out, int height, int width) {
+extern "C" __global__ void peer(const float* __restrict__ a, float* __restrict__ out, int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (y < height && x < width) {
         int i = y * width + x;
@@ -85,7 +85,7 @@ def make_mandelbrot(cuda):
 
 
 MANDELBROT_CPP = """
-extern "C" __global__ void twin(float left, float top, float step, int limit, int* __restrict__ out, int n) {
+extern "C" __global__ void peer(float left, float top, float step, int limit, int* __restrict__ out, int n) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row < n && column < n) {
         float cx = left + column * step, cy = top + row * step, zx = 0.0f, zy = 0.0f;

@@ -26,7 +26,7 @@ def make_naive(cuda):
 
 
 NAIVE_CPP = """
-extern "C" __global__ void twin(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
+extern "C" __global__ void peer(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
                                 int n) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row < n && column < n) {
@@ -64,7 +64,7 @@ def make_tiled(tile):
 
 TILED_CPP = """
 constexpr int TILE = @TILE@;
-extern "C" __global__ void twin(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
+extern "C" __global__ void peer(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
                                 int n) {
     __shared__ float tile_a[TILE][TILE], tile_b[TILE][TILE];
     int tx = threadIdx.x, ty = threadIdx.y;
@@ -118,7 +118,7 @@ def make_transpose(cuda):
 
 
 TRANSPOSE_CPP = """
-extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__ out, int n) {
+extern "C" __global__ void peer(const float* __restrict__ a, float* __restrict__ out, int n) {
     __shared__ float tile[32][33];
     int tx = threadIdx.x, ty = threadIdx.y, x = blockIdx.x * 32, y = blockIdx.y * 32;
     #pragma unroll

@@ -49,7 +49,7 @@ def make(cuda):
 
 
 CPP = """
-extern "C" __global__ void twin(const float* __restrict__ x, const float* __restrict__ y, const float* __restrict__ z,
+extern "C" __global__ void peer(const float* __restrict__ x, const float* __restrict__ y, const float* __restrict__ z,
                                 const float* __restrict__ mass, float* __restrict__ ax, float* __restrict__ ay,
                                 float* __restrict__ az, int n) {
     __shared__ float4 tile[256];

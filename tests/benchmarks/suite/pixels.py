@@ -23,7 +23,7 @@ def make_planar(cuda):
 
 
 PLANAR_CPP = """
-extern "C" __global__ void twin(const unsigned char* __restrict__ rgb, unsigned char* __restrict__ out,
+extern "C" __global__ void peer(const unsigned char* __restrict__ rgb, unsigned char* __restrict__ out,
                                 int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (y < height && x < width) {
@@ -45,7 +45,7 @@ def make_interleaved(cuda):
 
 
 INTERLEAVED_CPP = """
-extern "C" __global__ void twin(const unsigned char* __restrict__ rgb, unsigned char* __restrict__ out,
+extern "C" __global__ void peer(const unsigned char* __restrict__ rgb, unsigned char* __restrict__ out,
                                 int height, int width) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (y < height && x < width) {

@@ -34,7 +34,7 @@ def make_sum(cuda):
 
 
 SUM_CPP = """
-extern "C" __global__ void twin(const float* __restrict__ x, float* __restrict__ out, int n) {
+extern "C" __global__ void peer(const float* __restrict__ x, float* __restrict__ out, int n) {
     __shared__ float partial[256];
     int tid = threadIdx.x;
     float total = 0.0f;
@@ -79,7 +79,7 @@ def make_histogram(cuda):
 
 
 HISTOGRAM_CPP = """
-extern "C" __global__ void twin(const unsigned char* __restrict__ data, unsigned int* __restrict__ bins, int n) {
+extern "C" __global__ void peer(const unsigned char* __restrict__ data, unsigned int* __restrict__ bins, int n) {
     __shared__ unsigned int counts[256];
     int tid = threadIdx.x;
     counts[tid] = 0;

@@ -18,7 +18,7 @@ def make_elementwise(cuda):
 
 
 ELEMENTWISE_CPP = """
-extern "C" __global__ void twin(float a, const float* __restrict__ x, const float* __restrict__ y,
+extern "C" __global__ void peer(float a, const float* __restrict__ x, const float* __restrict__ y,
                                 float* __restrict__ out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = a * x[i] + y[i];
@@ -36,7 +36,7 @@ def make_strided(cuda):
 
 
 STRIDED_CPP = """
-extern "C" __global__ void twin(float a, const float* __restrict__ x, const float* __restrict__ y,
+extern "C" __global__ void peer(float a, const float* __restrict__ x, const float* __restrict__ y,
                                 float* __restrict__ out, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = a * x[i] + y[i];
 }

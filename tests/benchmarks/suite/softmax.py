@@ -54,7 +54,7 @@ def make(cuda):
 
 
 CPP = """
-extern "C" __global__ void twin(const float* __restrict__ a, float* __restrict__ out, int columns) {
+extern "C" __global__ void peer(const float* __restrict__ a, float* __restrict__ out, int columns) {
     __shared__ float shared[256];
     int tid = threadIdx.x;
     a += (size_t)blockIdx.x * columns;
