@@ -1,7 +1,7 @@
-//! Operators, comparisons and conversions, as `ir/expr.rs` says what they compute.
+//! Operators, comparisons and conversions, as `ir/expr.rs` defines them.
 //!
-//! Float operators carry the flag `contract`, so that a product and a sum become one fused multiply-add, as in numba;
-//! with `fastmath` all flags and with `reproducible` none. Integer arithmetic wraps, so it has no flags.
+//! Float operators have the flag `contract`, so that a product and a sum become one fused multiply-add, as in numba.
+//! With `fastmath` they have all flags, and with `reproducible` none. Integer arithmetic wraps, so it has no flags.
 
 use inkwell::{
     FloatPredicate, IntPredicate,
@@ -26,10 +26,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// Sets the request's flags on a float instruction; a folded constant has none.
+    /// Sets the fast-math flags of the request on a float instruction. A folded constant has none.
     pub(crate) fn flagged(&self, value: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         if self.cx.options.reproducible {
-            // A pass has fused what is to be fused.
+            // An earlier pass has formed the fused multiply-adds.
             return Ok(value);
         }
         let flags = if self.cx.options.fastmath { FastMathFlags::all() } else { FastMathFlags::AllowContract };
@@ -155,7 +155,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         })
     }
 
-    /// A shift's amount modulo the width, which is a power of two.
+    /// A shift amount modulo the width, which is a power of two.
     fn shift_amount(&self, amount: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let width = u64::from(amount.get_type().get_bit_width());
         let mask = amount.get_type().const_int(width - 1, false);
@@ -195,7 +195,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_int_compare(predicate, int(a)?, int(b)?, "")?)
     }
 
-    /// `a` as `to`.
+    /// Converts `a` to `to`.
     pub(crate) fn emit_convert(&self, a: ExprId, to: Type) -> Result<BasicValueEnum<'ctx>> {
         let value = self.emit_expr(a)?;
         match (self.function.exprs[a].ty, to) {
@@ -203,7 +203,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             (Type::Ptr(_, from), Type::Ptr(_, to)) => {
                 let BasicValueEnum::PointerValue(pointer) = value else { return internal("a pointer that is none") };
                 let ty = self.cx.types.pointer(to);
-                // Two spaces of the IR may be one of the target's.
+                // Two address spaces of the IR may be the same one on the target.
                 if from == to || pointer.get_type() == ty {
                     return Ok(value);
                 }
@@ -217,7 +217,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A scalar converted as `ExprKind::Convert` says.
+    /// Converts a scalar as `ExprKind::Convert` defines it.
     pub(crate) fn convert_scalar(
         &self,
         value: BasicValueEnum<'ctx>,
@@ -259,15 +259,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             (false, true) if from.is_signed_int() => {
                 builder.build_signed_int_to_float(int(value)?, types.float(to)?, "")?.into()
             }
-            // ptxas 13.0 makes one choice of two floats of a number that is 1 or 0, its conversion to `f64` and a
-            // negation, and takes 0.0 for -0.0: two floats to begin with it leaves as they are.
+            // For a conversion of 0 or 1 to `f64` and a negation, ptxas 13.0 creates a select of two floats with 0.0
+            // instead of -0.0. It does not change a select of floats.
             (false, true) if from == Scalar::Bool && self.cx.ptx => {
                 let ty = types.float(to)?;
                 builder.build_select(int(value)?, ty.const_float(1.0), ty.const_zero(), "")?
             }
             (false, true) => builder.build_unsigned_int_to_float(int(value)?, types.float(to)?, "")?.into(),
             (true, false) => {
-                // Narrow integers take the low bits of a saturated 32-bit integer.
+                // Narrow integers are the low bits of a saturated 32-bit integer.
                 let narrow = to.size_bytes() < 4;
                 let wide = types.int(if narrow { Scalar::I32 } else { to })?;
                 let wanted = if narrow { UsedBits::Low } else { UsedBits::All };

@@ -1,7 +1,8 @@
-//! Expressions of which one side is wanted: a choice, and `and` and `or`.
+//! Conditional expressions, `and` and `or`: expressions that need only one of their operands.
 //!
-//! Expressions have no effect, so both sides may be computed, and mostly that is cheaper than a branch. On PTX it is not
-//! where a side holds a square root, a division or a function of the math library: each is dozens of instructions.
+//! Expressions have no side effects, so both operands may be evaluated, and usually that is cheaper than a branch. On
+//! PTX it is not, if an operand contains a square root, a division or a function of the math library: each is dozens of
+//! instructions.
 
 use inkwell::values::{BasicValueEnum, IntValue};
 use weft_artifact::Scalar;
@@ -10,7 +11,7 @@ use super::{FunctionEmitter, Result, function::int, internal, math::is_long};
 use crate::ir::{BinaryOp, ExprId, ExprKind, Type, for_each_expr};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// `a` where `c` holds, else `b`.
+    /// `a` if `c` is true, else `b`.
     pub(super) fn emit_select(&self, c: ExprId, a: ExprId, b: ExprId) -> Result<BasicValueEnum<'ctx>> {
         if self.is_long(a) || self.is_long(b) {
             let cond = self.emit_int(c)?;
@@ -20,7 +21,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_select(c, a, b, "")?)
     }
 
-    /// `a and b` or `a or b` of truths, where `b` is better not computed in vain.
+    /// `a and b` or `a or b` of truth values, with a branch if `b` is expensive.
     pub(super) fn short_circuit(&self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<Option<IntValue<'ctx>>> {
         let is_truth = self.function.exprs[a].ty == Type::BOOL;
         if !is_truth || !matches!(op, BinaryOp::And | BinaryOp::Or) || !self.is_long(b) {
@@ -34,7 +35,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         int(value).map(Some)
     }
 
-    /// One of two values, of which only that one is computed.
+    /// One of two values; a branch evaluates only that one.
     fn either(
         &self,
         cond: IntValue<'ctx>,
@@ -60,7 +61,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(value.as_basic_value())
     }
 
-    /// Whether an expression takes so long that a branch around it is cheap.
+    /// Whether an expression is so expensive that a branch around it is worthwhile.
     fn is_long(&self, id: ExprId) -> bool {
         if !self.cx.ptx || !self.cx.options.opt {
             return false;
@@ -68,7 +69,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let mut found = false;
         for_each_expr(self.function, id, &mut |part| {
             let expr = &self.function.exprs[part];
-            // `fastmath` has short forms of those of 32 bits.
+            // With `fastmath`, 32-bit operations have short forms.
             let exact = !self.cx.options.fastmath || expr.ty == Type::Scalar(Scalar::F64);
             found |= match &expr.kind {
                 ExprKind::Binary(BinaryOp::Div | BinaryOp::Pow, ..) => exact,

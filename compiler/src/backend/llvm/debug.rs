@@ -1,6 +1,6 @@
-//! Line tables: which line of the user's file an instruction comes from.
+//! Line tables, which map instructions to lines of the user's file.
 //!
-//! inkwell's builder cannot make the compile unit that ptxas wants for optimised code, so LLVM is called.
+//! inkwell's builder cannot create the compile unit that ptxas needs for optimized code, so LLVM is called directly.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for debug information that inkwell cannot express")]
 
@@ -35,7 +35,7 @@ unsafe extern "C" {
     ) -> LLVMMetadataRef;
 }
 
-/// Makes the line tables of one module.
+/// Builds the line tables of one module.
 #[derive(Debug)]
 pub(crate) struct DebugInfo<'ctx> {
     builder: LLVMDIBuilderRef,
@@ -46,7 +46,7 @@ pub(crate) struct DebugInfo<'ctx> {
 }
 
 impl<'ctx> DebugInfo<'ctx> {
-    /// A compile unit over all source files.
+    /// Creates a compile unit for all source files.
     pub(crate) fn new(module: &Module<'ctx>, context: &'ctx Context, sources: &SourceMap) -> Result<Self> {
         // SAFETY: the module is alive, and outlives the builder, which `finish` or `drop` frees.
         let builder = unsafe { LLVMCreateDIBuilder(module.as_mut_ptr()) };
@@ -55,7 +55,7 @@ impl<'ctx> DebugInfo<'ctx> {
         for name in names {
             let name = c_string(&name.replace('\0', "?"))?;
             let length = name.as_bytes().len();
-            // SAFETY: the builder is alive and the strings are given with their lengths; LLVM copies them.
+            // SAFETY: the builder is alive and the strings' lengths are passed; LLVM copies the strings.
             files.push(unsafe { LLVMDIBuilderCreateFile(builder, name.as_ptr(), length, c"".as_ptr(), 0) });
         }
         let producer = concat!("weft ", env!("CARGO_PKG_VERSION"), "\0");
@@ -71,7 +71,7 @@ impl<'ctx> DebugInfo<'ctx> {
             // SAFETY: the value is alive.
             let value = unsafe { LLVMValueAsMetadata(value.as_value_ref()) };
             let behavior = inkwell::llvm_sys::LLVMModuleFlagBehavior::LLVMModuleFlagBehaviorWarning;
-            // SAFETY: the module is alive and the key is given with its length.
+            // SAFETY: the module is alive and the key's length is passed.
             unsafe { LLVMAddModuleFlag(module.as_mut_ptr(), behavior, key.as_ptr().cast(), key.len(), value) };
         }
         Ok(Self { builder, context, files, subroutine })
@@ -82,7 +82,7 @@ impl<'ctx> DebugInfo<'ctx> {
         known.copied().unwrap_or(std::ptr::null_mut())
     }
 
-    /// Gives a function its entry in the tables, at the line of its `def`.
+    /// Adds a function to the tables, at the line of its `def`.
     pub(crate) fn enter(&self, function: FunctionValue<'ctx>, name: &str, sources: &SourceMap, span: Span) {
         let line = sources.file(span).map_or(0, |file| file.line_column(span.start).0);
         let file = self.file(span);
@@ -90,7 +90,7 @@ impl<'ctx> DebugInfo<'ctx> {
         let name_length = name.as_bytes().len();
         let symbol = function.get_name();
         let symbol_length = symbol.to_bytes().len();
-        // SAFETY: builder, file and type are alive; the strings are given with their lengths; LLVM copies them.
+        // SAFETY: builder, file and type are alive; the strings' lengths are passed; LLVM copies the strings.
         let subprogram = unsafe {
             LLVMDIBuilderCreateFunction(
                 self.builder,
@@ -113,7 +113,8 @@ impl<'ctx> DebugInfo<'ctx> {
         unsafe { LLVMSetSubprogram(function.as_value_ref(), subprogram) };
     }
 
-    /// Sets the place of what `builder` emits next, in a function that was entered.
+    /// Sets the source location of the instructions that `builder` emits next. The function was passed to `enter`
+    /// before.
     pub(crate) fn locate(
         &self,
         builder: &Builder<'ctx>,
@@ -127,7 +128,8 @@ impl<'ctx> DebugInfo<'ctx> {
             return;
         }
         let (line, column) = sources.file(span).map_or((0, 0), |file| file.line_column(span.start));
-        // SAFETY: builder, function entry and file are alive. The scope names the file, should it be another one.
+        // SAFETY: builder, subprogram and file are alive. The scope has its own file, because the span may be in
+        // another file.
         let scope = unsafe { LLVMDIBuilderCreateLexicalBlockFile(self.builder, subprogram, self.file(span), 0) };
         let context = self.context.as_ctx_ref();
         // SAFETY: context and scope are alive; nothing is inlined here.
@@ -136,7 +138,7 @@ impl<'ctx> DebugInfo<'ctx> {
         unsafe { LLVMSetCurrentDebugLocation2(builder.as_mut_ptr(), place) };
     }
 
-    /// Completes the tables: before the module is verified.
+    /// Completes the tables. Call it before the verifier.
     pub(crate) fn finish(&self) {
         // SAFETY: the builder is alive until `self` is dropped.
         unsafe { LLVMDIBuilderFinalize(self.builder) };
@@ -145,8 +147,8 @@ impl<'ctx> DebugInfo<'ctx> {
 
 impl Drop for DebugInfo<'_> {
     fn drop(&mut self) {
-        // SAFETY: the builder is not used after this. It holds no reference that a fatal error could have broken:
-        // it is complete before LLVM's passes run.
+        // SAFETY: the builder is not used after this. A fatal error cannot have broken its references, because it is
+        // complete before LLVM's passes run.
         unsafe { LLVMDisposeDIBuilder(self.builder) };
     }
 }

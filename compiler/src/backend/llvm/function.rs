@@ -21,7 +21,7 @@ use crate::{
     stop,
 };
 
-/// Where `break` and `continue` go.
+/// The targets of `break` and `continue`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoopTargets<'ctx> {
     /// After the loop.
@@ -32,27 +32,28 @@ pub(crate) struct LoopTargets<'ctx> {
 
 /// Emits one function's statements.
 pub(crate) struct FunctionEmitter<'a, 'ctx> {
-    /// The module's shared parts.
+    /// The state that all functions of the module share.
     pub cx: &'a ModuleContext<'a, 'ctx>,
     /// weft's function.
     pub function: &'a ir::Function,
-    /// LLVM's function, which new blocks are added to.
+    /// LLVM's function, to which new blocks are added.
     pub value: FunctionValue<'ctx>,
-    /// Emits at its position.
+    /// The builder; its position is where code is emitted.
     pub builder: Builder<'ctx>,
-    /// The slot of each local; by the local's index.
+    /// The slot of each local, by the local's index.
     pub slots: Vec<Option<PointerValue<'ctx>>>,
-    /// Targets of the loops around the position, innermost last.
+    /// Targets of the enclosing loops, innermost last.
     pub loops: Vec<LoopTargets<'ctx>>,
-    /// The position is in a loop's step, where additions to counters saturate.
+    /// Whether the position is in a loop's step, where additions to counters saturate.
     pub in_step: bool,
-    /// The local that the expression which is emitted next is assigned to.
+    /// The local to which the next emitted expression is assigned.
     pub assigned: std::cell::Cell<Option<LocalId>>,
     /// Loads that were emitted early, and their values.
     pub ahead: Vec<(ExprId, BasicValueEnum<'ctx>)>,
-    /// Pointers of stores that go elsewhere for now, and loads of what was stored there.
+    /// Redirected accesses: pointers of stores to a temporary slot, and loads of the stored values, each with the
+    /// slot's address.
     pub elsewhere: Vec<(ExprId, PointerValue<'ctx>)>,
-    /// What the target does differently.
+    /// Target-specific emission.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
 
@@ -83,7 +84,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         emitter
     }
 
-    /// Gives every local without a slot an `alloca` at the present position, which is in the entry block.
+    /// Creates an `alloca` for every local without a slot at the current position, which is in the entry block.
     pub(crate) fn declare_locals(&mut self) -> Result<()> {
         for (id, local) in self.function.locals.iter() {
             if self.slots[id.index()].is_none() {
@@ -104,12 +105,12 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         self.builder.get_insert_block().map_or_else(|| internal("the builder has no position"), Ok)
     }
 
-    /// `true` if the present block already ends: what follows is never reached.
+    /// Whether the current block already has a terminator, so that code after it is unreachable.
     pub(crate) fn ended(&self) -> Result<bool> {
         Ok(self.current()?.get_terminator().is_some())
     }
 
-    /// Branches to `target` unless the present block already ends.
+    /// Branches to `target` unless the current block already has a terminator.
     pub(crate) fn go(&self, target: BasicBlock<'ctx>) -> Result<()> {
         if !self.ended()? {
             self.builder.build_unconditional_branch(target)?;
@@ -124,7 +125,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         }
     }
 
-    /// Emits statements; stops after one that leaves the block.
+    /// Emits statements, up to the first one that terminates the block.
     pub(crate) fn emit_block(&mut self, block: &[Stmt]) -> Result<()> {
         for (index, stmt) in block.iter().enumerate() {
             if self.ended()? {
@@ -137,7 +138,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(())
     }
 
-    /// Emits a statement, before which these stand in its block.
+    /// Emits a statement; `before` are the statements before it in its block.
     fn emit_stmt(&mut self, stmt: &Stmt, before: &[Stmt]) -> Result<()> {
         stop::check();
         match &stmt.kind {
@@ -202,7 +203,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         self.loops.last().copied().map_or_else(|| internal("a break or continue outside of a loop"), Ok)
     }
 
-    /// Ends the function where its last statement may be reached: a kernel returns, elsewhere it cannot happen.
+    /// Terminates the function: a function without results returns, and in others the end is unreachable.
     pub(crate) fn finish(&self) -> Result<()> {
         if !self.ended()? {
             if self.function.results.is_empty() {
@@ -256,7 +257,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(())
     }
 
-    /// Where a local lives.
+    /// The address of a local.
     pub(crate) fn slot(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
         let slot = self.slots.get(local.index()).copied().flatten();
         slot.map_or_else(|| internal(format!("${} has no slot", self.function.locals[local].name)), Ok)
@@ -267,7 +268,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         let Some(info) = self.function.locals.get(local) else { return internal(format!("no local {local:?}")) };
         let value = self.builder.build_load(self.cx.types.memory(info.ty)?, self.slot(local)?, &info.name)?;
         if info.ty == Type::BOOL {
-            // A local holds 0 or 1, because only `set_local` writes it.
+            // A local is 0 or 1, because only `set_local` writes it.
             return Ok(self.builder.build_int_truncate(int(value)?, self.cx.types.context.bool_type(), "")?.into());
         }
         Ok(value)
@@ -279,7 +280,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(())
     }
 
-    /// A value as it is in memory: `Bool` as a byte.
+    /// A value in its memory representation: `Bool` as a byte.
     pub(crate) fn to_memory(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         match value {
             BasicValueEnum::IntValue(bool) if bool.get_type().get_bit_width() == 1 => {
@@ -308,7 +309,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         int(self.emit_expr(expr)?)
     }
 
-    /// The address that a store or load uses instead of its own.
+    /// The address of a redirected store or load.
     fn redirected(&self, id: ExprId) -> Option<PointerValue<'ctx>> {
         self.elsewhere.iter().find(|(known, _)| *known == id).map(|(_, place)| *place)
     }
@@ -326,7 +327,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         }
     }
 
-    /// The value of an expression now; `Bool` as `i1`.
+    /// Emits an expression; returns its value, `Bool` as `i1`.
     pub(crate) fn emit_expr(&self, id: ExprId) -> Result<BasicValueEnum<'ctx>> {
         let Some(expr) = self.function.exprs.get(id) else { return internal(format!("no expression {id:?}")) };
         let types = self.cx.types;
@@ -389,7 +390,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
                     }
                 }
                 if element == Scalar::Bool {
-                    // Arrays come from outside: every byte but 0 is true.
+                    // Array memory comes from outside: every byte but 0 is true.
                     let byte = int(value)?;
                     let zero = byte.get_type().const_zero();
                     return Ok(self.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?.into());
@@ -423,8 +424,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         })
     }
 
-    /// A float's bits as an integer that PTX takes from another register: ptxas 13 stores the lowest byte of a register
-    /// that holds a float as if it converted the number to an integer.
+    /// Moves a float's bits to an integer register: if a float register is stored as one byte, ptxas 13 converts the
+    /// number to an integer instead of storing its lowest byte.
     fn as_bits(&self, value: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
         let BasicValueEnum::FloatValue(float) = value else { return Ok(value) };
         let context = self.cx.types.context;
@@ -468,7 +469,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         base: PointerValue<'ctx>,
         index: IntValue<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
-        // SAFETY: one index on a scalar element type is a valid getelementptr; the IR says that it stays in bounds.
+        // SAFETY: one index on a scalar element type is a valid getelementptr; the IR guarantees the bounds.
         Ok(unsafe { self.builder.build_in_bounds_gep(element, base, &[index], "")? })
     }
 
@@ -478,7 +479,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         let Some(start) = function.and_then(FunctionValue::get_first_basic_block) else {
             return internal("the builder is in no function");
         };
-        // What lives on the stack stands in the function's first block.
+        // An `alloca` must be in the function's entry block to be static.
         let first = self.cx.types.context.create_builder();
         match start.get_first_instruction() {
             Some(instruction) => first.position_before(&instruction),
@@ -491,7 +492,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(place)
     }
 
-    /// Values of eight bytes one after the other in the thread's own memory: its address.
+    /// Stores eight-byte values contiguously in local memory; returns their address.
     #[expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
     pub(crate) fn words(&self, values: &[BasicValueEnum<'ctx>]) -> Result<PointerValue<'ctx>> {
         let long = self.cx.types.context.i64_type();
@@ -505,7 +506,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         Ok(words)
     }
 
-    /// Calls a function that gives a value.
+    /// Calls a function that returns a value.
     pub(crate) fn call(
         &self,
         callee: FunctionValue<'ctx>,
@@ -516,7 +517,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         value.map_or_else(|| internal(format!("{:?} gives no value", callee.get_name())), Ok)
     }
 
-    /// Calls an intrinsic that is overloaded on its first argument's type and gives a value.
+    /// Calls an intrinsic that is overloaded on its first argument's type and returns a value.
     pub(crate) fn call_intrinsic(&self, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
         let types: Vec<_> = args.first().map(BasicValueEnum::get_type).into_iter().collect();
         self.call(self.cx.intrinsic(name, &types)?, args)
@@ -549,7 +550,7 @@ pub(crate) fn float(value: BasicValueEnum<'_>) -> Result<FloatValue<'_>> {
     }
 }
 
-/// Whether an address may be no multiple of a float's size.
+/// Whether an address may be misaligned for a float.
 fn is_loose(align: Align) -> bool {
     match align {
         Align::Natural => false,
@@ -557,7 +558,7 @@ fn is_loose(align: Align) -> bool {
     }
 }
 
-/// Gives a load or a store its alignment.
+/// Sets the alignment of a load or a store.
 fn set_align(instruction: InstructionValue<'_>, element: Scalar, align: Align) -> Result<()> {
     let bytes = match align {
         Align::Natural => element.align_bytes() as u32,

@@ -1,8 +1,8 @@
-//! The gamma function in float64: libclc's, the exponential of the logarithm, loses three digits.
+//! The gamma function in float64. libclc computes it as the exponential of the logarithm, which loses three digits.
 //!
-//! Lanczos' approximation with Boost's coefficients for 53 bits, in the arrangement that CPython's `math.gamma` has:
-//! `gamma(x) = sum(x) / exp(y) * y ** (x - 0.5)` with `y = x + g - 0.5`, and Euler's reflection below zero. No step
-//! may be contracted or reordered, so there are no flags.
+//! Lanczos' approximation with Boost's coefficients for 53 bits, arranged as in CPython's `math.gamma`: `gamma(x) =
+//! sum(x) / exp(y) * y ** (x - 0.5)` with `y = x + g - 0.5`, and Euler's reflection formula below zero. No operation
+//! may be contracted or reordered, so there are no fast-math flags.
 
 use inkwell::{
     FloatPredicate,
@@ -16,7 +16,7 @@ use crate::ir::MathFn;
 const G: f64 = 6.024_680_040_776_73;
 const G_MINUS_HALF: f64 = 5.524_680_040_776_73;
 
-/// Coefficients of the sum's numerator, from the constant one up.
+/// Coefficients of the sum's numerator, constant term first.
 #[expect(clippy::excessive_precision, reason = "as published")]
 const NUMERATOR: [f64; 13] = [
     23_531_376_880.410_759_688_572_007_674_451_636_754_734_846_804_940,
@@ -34,7 +34,7 @@ const NUMERATOR: [f64; 13] = [
     2.506_628_274_631_000_270_164_908_177_133_837_338_626_431_079_340_8,
 ];
 
-/// Those of its denominator, `x (x + 1) … (x + 11)`.
+/// Coefficients of its denominator, `x (x + 1) … (x + 11)`.
 const DENOMINATOR: [f64; 13] = [
     0.0,
     39_916_800.0,
@@ -51,7 +51,7 @@ const DENOMINATOR: [f64; 13] = [
     1.0,
 ];
 
-/// Factorials that rounding to an integer does not mend and float64 holds exactly: of 18 to 22.
+/// The factorials of 18 to 22. They are exact in float64, and rounding the approximation does not result in them.
 const FACTORIALS: [f64; 5] = [
     6_402_373_705_728_000.0,
     121_645_100_408_832_000.0,
@@ -61,7 +61,7 @@ const FACTORIALS: [f64; 5] = [
 ];
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// `gamma(x)` of a float64; at zero infinity with zero's sign, at negative integers and minus infinity NaN.
+    /// `gamma(x)` of a float64: infinity with zero's sign at zero, NaN at negative integers and minus infinity.
     pub(crate) fn gamma(&self, x: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let builder = &self.builder;
         let number = |value: f64| constant(x, value);
@@ -78,12 +78,12 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             float(self.emit_math(function, &args)?)
         };
 
-        // Beyond 200 the result is known; in between no step overflows. NaN goes through.
+        // Beyond 200 the result is known. Up to 200 no operation overflows. NaN propagates.
         let magnitude = call("llvm.fabs", x)?;
         let large = compare(FloatPredicate::OGT, magnitude, number(200.0))?;
         let a = select(large, number(200.5), magnitude)?;
 
-        // The rounding error of y, which the power would magnify, comes back as 1 + z.
+        // The power would magnify the rounding error of y; the factor 1 + z corrects it.
         let y = add(a, number(G_MINUS_HALF))?;
         let a_is_larger = compare(FloatPredicate::OGT, a, number(G_MINUS_HALF))?;
         let larger = select(a_is_larger, a, number(G_MINUS_HALF))?;
@@ -100,7 +100,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         };
         let sum = div(horner(&NUMERATOR)?, horner(&DENOMINATOR)?)?;
         let exp = math(MathFn::Exp, &[y])?;
-        // The power overflows before the result does: beyond 140 it is taken in two halves.
+        // The power overflows before the result does, so beyond 140 it is the square of a power with half the exponent.
         let whole = compare(FloatPredicate::OLT, a, number(140.0))?;
         let exponent = select(whole, sub(a, number(0.5))?, sub(mul(a, number(0.5))?, number(0.25))?)?;
         let power = math(MathFn::Pow, &[y, exponent])?;
@@ -110,7 +110,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let positive = add(positive, mul(z, positive)?)?;
         let positive = mul(mul(positive, power)?, second)?;
 
-        // sin(pi a): a less the nearest integer is exact, and the integer gives the sign.
+        // sin(pi a): the difference to the nearest integer is exact, and the parity of the integer determines the sign.
         let nearest = call("llvm.roundeven", a)?;
         let sine = math(MathFn::Sin, &[mul(sub(a, nearest)?, number(std::f64::consts::PI))?])?;
         let half = mul(nearest, number(0.5))?;
@@ -124,7 +124,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let is_negative = compare(FloatPredicate::OLT, x, number(0.0))?;
         let mut result = select(is_negative, reflected, positive)?;
 
-        // Integers: up to 18 rounding gives the factorial, the next five are given; below zero there are poles.
+        // Integers: up to 18, round to the factorial; the next five come from the table; below zero there are poles.
         let integer = compare(FloatPredicate::OEQ, call("llvm.floor", x)?, x)?;
         let small = compare(FloatPredicate::OLT, a, number(19.0))?;
         let rounded = select(builder.build_and(integer, small, "")?, call("llvm.roundeven", result)?, result)?;
@@ -133,10 +133,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             let here = compare(FloatPredicate::OEQ, x, number(19.0 + index as f64))?;
             result = select(here, number(factorial), result)?;
         }
-        // 1 / x where x * x is nothing beside 1; infinity at zero.
+        // 1 / x if x * x is negligible; infinity at zero.
         let tiny = compare(FloatPredicate::OLT, magnitude, number(1e-20))?;
         result = select(tiny, div(number(1.0), x)?, result)?;
-        // Far below zero the result underflows, with the sign that changes at each pole.
+        // Far below zero the result underflows. Its sign changes at each pole.
         let below = call("llvm.floor", x)?;
         let half = mul(below, number(0.5))?;
         let even = compare(FloatPredicate::OEQ, call("llvm.floor", half)?, half)?;

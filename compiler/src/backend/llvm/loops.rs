@@ -62,7 +62,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Goes to the head of a loop from its end.
+    /// Branches from a loop's end to its head.
     fn go_back(&mut self, head: BasicBlock<'ctx>, unroll: bool) -> Result<()> {
         if self.ended()? {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.builder.position_at_end(next);
         let now = int(self.get_local(counted.counter)?)?;
         let by = self.emit_int(counted.by)?;
-        // The test has shown that the sum is between the counter and the bound.
+        // Because of the test, the sum is between the counter and the bound.
         let sum = if self.is_signed(counted.counter) {
             self.builder.build_int_nsw_add(now, by, "")?
         } else {
@@ -135,7 +135,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         counts.then_some(by)
     }
 
-    /// Whether the counter stands in a test only as the left side of `<` and `>`, under `&` and in arms of selections.
+    /// Whether a test uses the counter only as the left side of `<` and `>`, under `&` and in arms of selections.
     fn compares(&self, counter: LocalId, test: ExprId) -> bool {
         let is_counter = |id: ExprId| self.function.exprs[id].kind == ExprKind::Local(counter);
         let mentioned = |id: ExprId| {
@@ -151,8 +151,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// A test that [`Self::compares`] has approved, for the counter after its step. `<` counts on a positive step and
-    /// `>` on a negative one, as a range's test has them.
+    /// Emits a test accepted by [`Self::compares`] for the counter after its step. `<` assumes a positive step and `>`
+    /// a negative one, as in the test of a range.
     fn next_test(&self, counted: &Counted<'_>, test: ExprId) -> Result<IntValue<'ctx>> {
         match self.function.class(test) {
             Class::Arith(Arith::Compare(op, a, b))
@@ -203,7 +203,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 }
 
-/// The least and the most value of an integer's type.
+/// The minimum and maximum of an integer's type.
 fn ends(like: IntValue<'_>, signed: bool) -> (IntValue<'_>, IntValue<'_>) {
     let ty = like.get_type();
     if signed {

@@ -1,5 +1,5 @@
-//! Math functions: LLVM intrinsics where every target has instructions, code in place where a few instructions do,
-//! else a function of a bitcode library, which [`super::driver`] links.
+//! Math functions: an LLVM intrinsic if every target has instructions for it, inline code if a few instructions
+//! suffice, else a function of a bitcode library, which [`super::driver`] links.
 
 use inkwell::{
     FloatPredicate, IntPredicate,
@@ -13,20 +13,20 @@ use super::{
 };
 use crate::ir::{MathFn, RoundedOp};
 
-/// The bitcode library that math functions come from.
+/// The bitcode library that provides the math functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
-    /// The part of libclc that is embedded.
+    /// The embedded part of libclc.
     Libclc,
-    /// NVIDIA's libdevice, from the request.
+    /// NVIDIA's libdevice, which is part of the request.
     Libdevice,
 }
 
 impl Library {
-    /// The symbol of a function on floats, the last argument an `i32` where `int_last`.
+    /// The symbol of a function of floats. With `int_last`, the last argument is an `i32`.
     fn symbol(self, name: &str, bits: u32, arity: usize, int_last: bool) -> String {
         match self {
-            // Itanium mangling of OpenCL C's overloads: `build.rs` cuts these.
+            // Itanium mangling of OpenCL C's overloads; `build.rs` extracts these functions.
             Self::Libclc => {
                 let letter = if bits == 32 { "f" } else { "d" };
                 let args = if int_last { format!("{}i", letter.repeat(arity - 1)) } else { letter.repeat(arity) };
@@ -37,17 +37,17 @@ impl Library {
     }
 }
 
-/// How a math function is implemented.
+/// The implementation of a math function.
 enum Implementation {
     /// An intrinsic overloaded on its type.
     Intrinsic(&'static str),
-    /// Code in place.
+    /// Inline code.
     Inline,
     /// A library function of this name.
     Library(&'static str),
-    /// An intrinsic of NVPTX on `float`; elsewhere this function.
+    /// An NVPTX intrinsic on `float`; on other targets this function.
     Fast(MathFn, &'static str),
-    /// By the types of its arguments, which the caller knows.
+    /// Depends on the types of the arguments, which the caller knows.
     Typed,
 }
 
@@ -175,7 +175,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             Implementation::Inline => self.inline_math(function, float(first)?),
             Implementation::Library(name) => self.library_math(function, name, args),
-            // An approximation is another one on each GPU.
+            // Approximations differ between GPUs, so reproducible code uses the exact function.
             Implementation::Fast(MathFn::DivRn, _) if !self.cx.ptx || self.cx.options.reproducible => match *args {
                 [a, b] => Ok(self.builder.build_float_div(float(a)?, float(b)?, "")?.into()),
                 _ => internal("a quotient of two numbers"),
@@ -185,7 +185,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             }
             Implementation::Fast(_, name) => {
                 let flush = if self.cx.options.fastmath { ".ftz" } else { "" };
-                // One is overloaded on its type.
+                // This intrinsic is overloaded on its type.
                 if function == MathFn::FastExp2 {
                     return self.call_intrinsic(&format!("llvm.nvvm.{name}{flush}"), args);
                 }
@@ -209,8 +209,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// The arguments, an integer at the end within limits beyond which nothing changes: libraries add it to an exponent
-    /// without a look at overflow.
+    /// Clamps an integer argument at the end to a range beyond which the result does not change. The libraries add it
+    /// to an exponent without testing for overflow.
     fn with_clamped_int(&self, args: &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let mut args = args.to_vec();
         if let Some(BasicValueEnum::IntValue(exponent)) = args.last_mut() {
@@ -222,7 +222,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(args)
     }
 
-    /// A call of the math library; the result has the first argument's type.
+    /// Calls a function of the math library. The result has the type of the first argument.
     pub(super) fn call_library(&self, name: &str, args: &[BasicValueEnum<'ctx>]) -> Result<BasicValueEnum<'ctx>> {
         let Some(&first) = args.first() else { return internal(format!("{name} of nothing")) };
         let ty = float(first)?.get_type();
@@ -233,15 +233,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, args)
     }
 
-    /// `base ** exponent` for exponents that need no logarithm, if the exponent is one of these constants. The results
-    /// are at least as close as the library's.
+    /// `base ** exponent` without a logarithm, for some constant exponents. The results are at least as accurate as the
+    /// library's.
     #[expect(clippy::float_cmp, reason = "a constant is one of these or it is not")]
     fn constant_power(&self, base: FloatValue<'ctx>, exponent: FloatValue<'ctx>) -> Result<Option<FloatValue<'ctx>>> {
         let builder = &self.builder;
         let Some((exponent, _)) = exponent.get_constant() else { return Ok(None) };
         let square = || self.flagged(builder.build_float_mul(base, base, "")?);
         Ok(Some(if exponent == 0.5 {
-            // Unlike a square root: +0 at -0 and infinity at minus infinity.
+            // Unlike a square root, the result is +0 at -0, and infinity at minus infinity.
             let root = float(self.emit_math(MathFn::Sqrt, &[base.into()])?)?;
             let root = float(self.call_intrinsic("llvm.fabs", &[root.into()])?)?;
             let below = constant(base, f64::NEG_INFINITY);
@@ -276,8 +276,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(self.builder.build_float_compare(predicate, magnitude()?, infinity, "")?.into())
     }
 
-    /// A number, of every NaN the positive one without digits. By its bits: of floats LLVM takes `x < 0 ? NaN : sqrt(x)`, which
-    /// it makes of a comparison of the root with itself, for the root, since to it all NaNs are one.
+    /// A number, in which every NaN becomes the canonical positive one. It tests the bits. If it compared floats, LLVM
+    /// would convert the comparison of `sqrt(x)` with itself to `x < 0 ? NaN : sqrt(x)` and simplify that to `sqrt(x)`,
+    /// because it does not distinguish NaNs.
     fn canonical_nan(&self, a: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let single = a.get_type() == context.f32_type();
@@ -295,16 +296,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         float(builder.build_bit_cast(bits, a.get_type(), "")?)
     }
 
-    /// C's `frexp`: mantissa in [0.5, 1) and exponent; zero, infinity and NaN stay as they are, with exponent 0.
+    /// C's `frexp`: mantissa in [0.5, 1) and exponent. Zero, infinity and NaN are returned unchanged, with exponent 0.
     fn frexp(&self, a: FloatValue<'ctx>) -> Result<(FloatValue<'ctx>, IntValue<'ctx>)> {
         let (builder, context) = (&self.builder, self.cx.types.context);
         let single = a.get_type() == context.f32_type();
-        // Bits of the mantissa and of the exponent; the bias of the exponent less one.
+        // The number of bits of the mantissa and of the exponent, and the exponent's bias less one.
         let (ty, mantissa_bits, exponent_bits, bias) =
             if single { (context.i32_type(), 23, 8, 126) } else { (context.i64_type(), 52, 11, 1022) };
         let exponent_mask = (1_u64 << exponent_bits) - 1;
         let number = |value: u64| ty.const_int(value, false);
-        // Exponents have 32 bits, which are a GPU's word.
+        // Compute exponents in 32 bits, a GPU's register size.
         let word = context.i32_type();
         let short = |value: u64| word.const_int(value, false);
         let exponent_of = |bits: IntValue<'ctx>| -> Result<IntValue<'ctx>> {
@@ -312,7 +313,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             let shifted = if single { shifted } else { builder.build_int_truncate(shifted, word, "")? };
             Ok(builder.build_and(shifted, short(exponent_mask), "")?)
         };
-        // Subnormals are scaled up first; for zero and the others the result is not used.
+        // Scale up subnormals first. For zero, infinity and NaN this result is not used.
         let scale = mantissa_bits + 2;
         let bits = int(builder.build_bit_cast(a, ty, "")?)?;
         let field = exponent_of(bits)?;

@@ -1,7 +1,7 @@
-//! What both back ends share: IR to LLVM IR, math, LLVM's passes and code generators.
+//! Code shared by both back ends: IR to LLVM IR, math, LLVM's passes and code generators.
 //!
-//! A back end makes a [`ModuleContext`], declares its functions, and fills each through a [`FunctionEmitter`] whose
-//! [`Hooks`] say what differs between targets. Then it calls [`driver::finish`].
+//! A back end creates a [`ModuleContext`], declares its functions, and emits each through a [`FunctionEmitter`] with
+//! [`Hooks`] for target-specific code. Then it calls [`driver::finish`].
 
 mod arith;
 pub(crate) mod atomic;

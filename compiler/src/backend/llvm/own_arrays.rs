@@ -1,8 +1,8 @@
-//! Loops over a thread's own arrays, on a GPU.
+//! Loops over thread-local arrays, on a GPU.
 //!
-//! An element of such an array is in a register if its index is a compile-time constant; one access with another index
-//! puts the whole array in memory. So a loop with a small trip count over such an array is unrolled, though it may be
-//! longer than LLVM's limit.
+//! An array is in registers only if all its indices are compile-time constants; a single other index moves the
+//! whole array to memory. Hence a loop with a small constant trip count over such an array is unrolled, even beyond
+//! LLVM's size limit.
 
 use super::FunctionEmitter;
 use crate::ir::{
@@ -12,21 +12,21 @@ use crate::ir::{
 
 /// The largest trip count of a loop that is unrolled.
 const TURNS: i128 = 32;
-/// The most statements and expressions of all iterations together: LLVM takes time for each.
+/// The maximal number of statements and expressions over all iterations, because LLVM's compile time grows with each.
 const SIZE: i128 = 4096;
-/// The size of a call: most callees are small, and all of the prelude's are inlined.
+/// The size that a call counts as: most callees are small, and all functions of the prelude are inlined.
 const CALL: i128 = 16;
 
 impl FunctionEmitter<'_, '_> {
-    /// Whether a loop has few turns, of a number that is known, and each turn uses another element of an array of the
-    /// thread's own. `before` stands before the loop in its block.
+    /// Whether a loop has a small constant trip count and its counter indexes a thread-local array. `before` are the
+    /// statements before the loop in its block.
     pub(super) fn goes_over_own(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> bool {
         self.counted_turns(before, body, step).is_some_and(|(counter, turns)| {
             turns <= TURNS && self.numbers_own(counter, body) && turns * self.size(body) <= SIZE
         })
     }
 
-    /// The counter of a loop that counts from a constant to another, and how many turns that is if none is left out.
+    /// The counter of a loop that counts from one constant to another, and its trip count without early exits.
     fn counted_turns(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, i128)> {
         let exprs = &self.function.exprs;
         let [Stmt { kind: StmtKind::Assign(counter, sum), .. }] = step else { return None };
@@ -39,7 +39,7 @@ impl FunctionEmitter<'_, '_> {
         if !leaves || !is_counter(now) || !is_counter(tested) || Self::changes(body, *counter) {
             return None;
         }
-        // The last of the statements before that changes the counter.
+        // The last statement before the loop that changes the counter.
         let first = before.iter().rfind(|stmt| Self::changes(std::slice::from_ref(*stmt), *counter))?;
         let StmtKind::Assign(_, first) = first.kind else { return None };
         let (first, stop, by) = (self.function.int(first)?, self.function.int(stop)?, self.function.int(by)?);
@@ -57,7 +57,7 @@ impl FunctionEmitter<'_, '_> {
         changes
     }
 
-    /// Whether what comes of a counter is the number of an element of a local array.
+    /// Whether a value derived from the counter indexes a local array, or is passed to a function together with one.
     fn numbers_own(&self, counter: LocalId, turn: &[Stmt]) -> bool {
         let mut derived = vec![counter];
         let mut found = false;

@@ -1,4 +1,4 @@
-//! Integer powers: products for small constant exponents, else a call of a helper that squares.
+//! Integer powers: products for small constant exponents, else a call of a helper that uses repeated squaring.
 
 use inkwell::{
     IntPredicate,
@@ -9,11 +9,11 @@ use inkwell::{
 
 use super::{FunctionEmitter, ModuleContext, Result, function::int, internal};
 
-/// Constant exponents up to this one become products in place.
+/// The largest constant exponent that is emitted as inline products.
 const LARGEST_UNROLLED: u64 = 16;
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// `a ** b` as `BinaryOp::Pow` says.
+    /// `a ** b` as `BinaryOp::Pow` defines it.
     pub(crate) fn int_pow(&self, signed: bool, a: IntValue<'ctx>, b: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         match b.get_zero_extended_constant() {
             Some(exponent @ 0..=LARGEST_UNROLLED) => self.product(a, exponent),
@@ -39,7 +39,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
 }
 
 impl<'ctx> ModuleContext<'_, 'ctx> {
-    /// The helper for a type, which is built at its first use.
+    /// The helper function for a type. The first use emits it.
     fn power(&self, ty: IntType<'ctx>, signed: bool) -> Result<FunctionValue<'ctx>> {
         let name = format!("weft$pow_{}{}", if signed { 'i' } else { 'u' }, ty.get_bit_width());
         if let Some(function) = self.module.get_function(&name) {

@@ -1,8 +1,9 @@
-//! Arithmetic that rounds as it is told, and functions of integers.
+//! Arithmetic with a given rounding mode, and functions of integers.
 //!
-//! PTX has an instruction for each rounding. The host's processors have a register that says how all instructions round:
-//! a function of its own sets it, computes and sets it back, is never inlined, and is the only code that LLVM must not
-//! take for rounding to nearest (`strictfp`). So the result is the hardware's, whatever the numbers.
+//! PTX has an instruction for each rounding mode. CPUs have a register with the rounding mode of all instructions. On
+//! the host, a separate function sets the register, computes and resets the register. The function is never inlined,
+//! and is the only code for which LLVM must not assume rounding to nearest (`strictfp`). Hence results are exactly
+//! those of the hardware.
 
 use inkwell::{
     attributes::{Attribute, AttributeLoc},
@@ -20,7 +21,7 @@ use super::{
 use crate::ir::{MathFn, RoundedOp, Rounding, Type};
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
-    /// `op` of numbers of the type `from`.
+    /// Computes `op` on numbers of the type `from`.
     pub(super) fn rounded(
         &self,
         op: RoundedOp,
@@ -36,7 +37,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
         let builder = &self.builder;
         match (op, rounding, args) {
-            // Without flags, so that nothing fuses it.
+            // Without fast-math flags, so that LLVM does not fuse the operation.
             (RoundedOp::Add, Rounding::Nearest, [a, b]) => {
                 Ok(builder.build_float_add(float(*a)?, float(*b)?, "")?.into())
             }
@@ -61,7 +62,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 if from != Scalar::U64 {
                     return Ok(plain.into());
                 }
-                // The half, where what is lost of it stays below the last digit, fits a signed number.
+                // Half of a large unsigned number fits a signed one. The lost bit is merged into the last bit, which
+                // preserves the rounding.
                 let one = wide.const_int(1, false);
                 let half = builder.build_right_shift(value, one, false, "")?;
                 let half = builder.build_or(half, builder.build_and(value, one, "")?, "")?;
@@ -78,7 +80,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         }
     }
 
-    /// The function of the host that rounds so; built when it is first asked for.
+    /// The host function for a rounding mode. The first use emits it.
     fn host_function(
         &self,
         op: RoundedOp,
@@ -116,7 +118,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             Ok(call.try_as_basic_value().basic())
         };
         let set = cx.intrinsic("llvm.set.rounding", &[])?;
-        // C's numbers of the modes (`FLT_ROUNDS`).
+        // The numbers of C's rounding modes (`FLT_ROUNDS`).
         let mode = |rounding| {
             let number = match rounding {
                 Rounding::Zero => 0,
@@ -187,7 +189,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 let selector = builder.build_int_z_extend(int(*selector)?, long, "")?;
                 let mut result = long.const_zero();
                 for byte in 0..4 {
-                    // The number of a byte is in the lower three bits of its four, so times 8.
+                    // A byte's number is in the lower three bits of its selector nibble; multiply it by 8.
                     let shift = match byte {
                         0 => builder.build_left_shift(selector, number(3), "")?,
                         _ => builder.build_right_shift(selector, number(4 * byte - 3), false, "")?,
@@ -205,7 +207,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 }
 
-/// How PTX and LLVM's intrinsics call a rounding.
+/// The suffix of a rounding mode in PTX and in LLVM's intrinsics.
 const fn ptx_suffix(rounding: Rounding) -> &'static str {
     match rounding {
         Rounding::Nearest => "rn",
@@ -215,7 +217,7 @@ const fn ptx_suffix(rounding: Rounding) -> &'static str {
     }
 }
 
-/// The operation in the name of an intrinsic of NVPTX.
+/// The operation in the name of an NVPTX intrinsic.
 const fn ptx_name(op: RoundedOp, from: Scalar, to: Scalar) -> &'static str {
     let single = matches!(to, Scalar::F32);
     match op {
@@ -238,7 +240,7 @@ const fn ptx_name(op: RoundedOp, from: Scalar, to: Scalar) -> &'static str {
     }
 }
 
-/// The type at the end of an intrinsic's name; conversions have theirs at the start.
+/// The type at the end of an intrinsic's name. Names of conversions have it at the start.
 const fn kind(op: RoundedOp, to: Scalar) -> &'static str {
     match (op, to) {
         (RoundedOp::Convert, _) => "",

@@ -1,7 +1,7 @@
-//! Floats to integers, saturating.
+//! Saturating conversions of floats to integers.
 //!
-//! LLVM's `fptosi` of a value that does not fit is poison, and libclc counts on saturation: it indexes tables with
-//! `min(fptosi(x), 36)`. So every conversion in a module, the library's too, goes through here.
+//! LLVM's `fptosi` of an out-of-range value is poison, but libclc relies on saturation: it indexes tables with
+//! `min(fptosi(x), 36)`. Hence all conversions in a module, also in the library, are emitted here.
 
 use inkwell::{
     FloatPredicate,
@@ -19,17 +19,17 @@ use super::{
     internal,
 };
 
-/// Which bits of a saturated integer are used.
+/// The used bits of a saturated integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsedBits {
     /// All.
     All,
-    /// The lowest 16 or fewer.
+    /// Only the lowest 16 or fewer.
     Low,
 }
 
 impl<'ctx> ModuleContext<'_, 'ctx> {
-    /// A float truncated to an integer; saturates, and NaN gives 0.
+    /// Truncates a float to an integer. Out-of-range values saturate, and NaN becomes 0.
     pub(crate) fn saturate(
         &self,
         builder: &Builder<'ctx>,
@@ -53,8 +53,8 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
             let convert = self.intrinsic(name, &[to.into(), value.get_type().into()])?;
             return called(builder.build_call(convert, &[value.into()], "")?.try_as_basic_value().basic());
         }
-        // PTX's `cvt` clamps by itself. NaN gives 0 where both sides have 32 bits, else the highest bit (PTX ISA,
-        // cvt), which is not among the lowest.
+        // PTX's `cvt` saturates. It converts NaN to 0 if both types have 32 bits, else to the highest bit (PTX ISA,
+        // cvt), which does not affect the low bits.
         let double = value.get_type() == self.types.context.f64_type();
         let name = format!("llvm.nvvm.{}2{ptx_name}.rz", if double { "d" } else { "f" });
         let convert = self.intrinsic(&name, &[])?;
@@ -62,14 +62,13 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         if wanted == UsedBits::Low || (!double && to.get_bit_width() == 32) {
             return Ok(converted);
         }
-        // What was rounded is asked before it was: ptxas then rounds and converts in one instruction.
+        // Test the value before rounding, so that ptxas rounds and converts in one instruction.
         let given = unrounded(value).unwrap_or(value);
         let nan = builder.build_float_compare(FloatPredicate::UNO, given, given, "")?;
         int(builder.build_select(nan, to.const_zero(), converted, "")?)
     }
 
-    /// The same in instructions that a CPU has for vectors, too: LLVM takes its own saturating conversions apart into those of
-    /// single elements.
+    /// Converts with instructions that a CPU also has for vectors. LLVM scalarizes its own saturating conversions.
     fn saturate_in_steps(
         &self,
         builder: &Builder<'ctx>,
@@ -89,12 +88,12 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         };
         let lowest = ty.const_float(if signed { -beyond } else { 0.0 });
         let (beyond, greatest) = (ty.const_float(beyond), ty.const_float(greatest));
-        // A NaN is the lowest on the way: nothing that does not fit is converted.
+        // NaN is clamped to the lowest value, so every conversion is in range.
         let above = builder.build_float_compare(FloatPredicate::OGT, value, lowest, "")?;
         let clamped = float(builder.build_select(above, value, lowest, "")?)?;
         let below = builder.build_float_compare(FloatPredicate::OLT, clamped, greatest, "")?;
         let clamped = float(builder.build_select(below, clamped, greatest, "")?)?;
-        // A narrow integer is the lower part of one that vectors convert to.
+        // Narrow integers are truncated from 32 bits, for which there are vector conversions.
         let wide = self.types.context.i32_type();
         let converted = if bits < wide.get_bit_width() {
             builder.build_int_truncate(builder.build_float_to_signed_int(clamped, wide, "")?, to, "")?
@@ -116,7 +115,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
         Ok(result)
     }
 
-    /// Makes the conversions of the functions that were linked saturate.
+    /// Makes all conversions in the linked functions saturate.
     #[expect(clippy::wildcard_enum_match_arm, reason = "LLVM's opcodes: two of them convert")]
     pub(crate) fn saturate_conversions(&self) -> Result<()> {
         let builder = self.types.context.create_builder();
@@ -156,7 +155,7 @@ impl<'ctx> ModuleContext<'_, 'ctx> {
     }
 }
 
-/// What a value is the rounded one of, if it was rounded to a whole number.
+/// The operand of a rounding to an integral value, if `value` is one.
 fn unrounded(value: FloatValue<'_>) -> Option<FloatValue<'_>> {
     const ROUNDINGS: [&[u8]; 4] = [b"llvm.floor.", b"llvm.ceil.", b"llvm.roundeven.", b"llvm.trunc."];
     let instruction = value.as_instruction()?;

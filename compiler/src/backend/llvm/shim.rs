@@ -1,8 +1,8 @@
-//! The calls of LLVM that can meet a fatal error, through the C shim `shim.c`: each gives an error value.
+//! LLVM calls that may cause a fatal error, through the C shim `shim.c`, which converts it to an error value.
 //!
-//! After [`Error::Fatal`] the context, its modules and the target machine must be leaked, never dropped. That is why
-//! [`with_context`] hands out the only contexts of this crate, modules are [`LeakyModule`]s (a context frees the
-//! modules that it owns), and target machines live in a [`Machine`].
+//! After [`Error::Fatal`] the context, its modules and the target machine must be leaked, never dropped. Therefore
+//! [`with_context`] creates the only contexts of this crate, modules are [`LeakyModule`]s (a context frees the modules
+//! that it owns), and target machines are owned by a [`Machine`].
 
 #![expect(unsafe_code, reason = "LLVM's C interface and the shim around its fatal errors")]
 
@@ -87,12 +87,12 @@ unsafe extern "C" {
     fn weft_shim_link(into: LLVMModuleRef, from: LLVMModuleRef, failed: *mut c_int) -> c_int;
 }
 
-/// Why emission failed.
+/// The reason why emission failed.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// LLVM gave up: its objects are in an unknown state.
+    /// A fatal error in LLVM: its objects are in an unknown state.
     Fatal(String),
-    /// A fault of weft's own: LLVM, or a check of ours, rejected what was built.
+    /// An internal error: LLVM, or a check in weft, rejected the module.
     Internal(String),
 }
 
@@ -113,15 +113,15 @@ impl From<BuilderError> for Error {
     }
 }
 
-/// An error for something that a verified module cannot hold.
+/// An error for input that cannot occur in a verified module.
 pub(crate) fn internal<T>(text: impl Into<String>) -> Result<T> {
     Err(Error::Internal(text.into()))
 }
 
-/// A module that is freed with its context, never by itself.
+/// A module that its context frees; it is never dropped itself.
 pub(crate) type LeakyModule<'ctx> = ManuallyDrop<Module<'ctx>>;
 
-/// Makes LLVM ready for both targets, with fatal errors caught in caught calls. It may be called any number of times.
+/// Initializes LLVM for both targets and installs the handler of fatal errors. It may be called repeatedly.
 pub(crate) fn initialize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -132,43 +132,43 @@ pub(crate) fn initialize() {
     });
 }
 
-/// Runs `work` with a fresh context, which is freed afterwards, also where `work` is given up, unless LLVM met a fatal
-/// error.
+/// Runs `work` with a new context. Frees the context afterwards, also if the compilation is cancelled, unless LLVM had
+/// a fatal error.
 pub(crate) fn with_context<T>(work: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
     initialize();
     let context = Context::create();
     let raw = AsContextRef::as_ctx_ref(&&context);
     // SAFETY: the context is alive, and the handler is a function of the shim with no state.
     unsafe { weft_shim_watch(raw.cast()) };
-    // SAFETY: the context is alive, and this thread's flag lives as long as the thread, which alone uses the context.
+    // SAFETY: the context is alive; the flag lives as long as this thread, and no other thread uses the context.
     unsafe { weft_gate(raw.cast(), stop::flag().unwrap_or(ptr::null())) };
     let result = work(&context);
     if matches!(result, Err(Error::Fatal(_))) {
-        // Its objects are in an unknown state.
+        // LLVM's objects are in an unknown state.
         mem::forget(context);
     }
     result
 }
 
-/// Leaves out LLVM's passes that take too long for large functions, or for huge ones, of this thread's context.
+/// Skips LLVM's passes that take too long for large functions, or for huge ones, in this thread's context.
 pub(crate) fn skip_slow_passes(huge: bool) {
-    // SAFETY: it changes what is this thread's alone.
+    // SAFETY: it changes only state of this thread.
     unsafe { weft_gate_large(huge.into()) };
 }
 
-/// From now on this thread's code generator does not reduce the strength of loops, until the next context.
+/// Skips loop strength reduction in this thread's code generator, until the next context.
 pub(crate) fn skip_strength_reduction() {
     // SAFETY: sets a flag of this thread.
     unsafe { weft_gate_grown() };
 }
 
-/// Has a loop unrolled: the one that this branch goes back in.
+/// Requests unrolling of the loop whose latch branch is `back`.
 pub(crate) fn unroll(back: InstructionValue<'_>) {
     // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
     unsafe { weft_loop_hint(back.as_value_ref(), c"llvm.loop.unroll.full".as_ptr()) };
 }
 
-/// Marks the loop of this back edge as one of the program's: `host/passes.cpp` reads the mark.
+/// Marks the loop of this latch branch as a loop of the program: `host/passes.cpp` reads the mark.
 pub(crate) fn of_program(back: InstructionValue<'_>) {
     // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
     unsafe { weft_loop_hint(back.as_value_ref(), c"weft.of_program".as_ptr()) };
@@ -199,31 +199,32 @@ pub(crate) fn split_blocks(module: &Module<'_>) {
     unsafe { weft_split_blocks(module.as_mut_ptr()) };
 }
 
-/// Leaves a target no choice in how floats are computed: what it may fuse is fused, and nothing is approximated.
+/// Makes float results independent of the target: fuses each multiply-add that may be fused, and allows no
+/// approximation.
 pub(crate) fn decide_floats(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_decide_floats(module.as_mut_ptr()) };
 }
 
-/// Gathers and scatters as single loads and stores.
+/// Splits gathers and scatters into single loads and stores.
 pub(crate) fn single_accesses(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_single_accesses(module.as_mut_ptr()) };
 }
 
-/// Sums of bytes in vectors of 16 bits, where they fit.
+/// Computes sums of bytes in 16-bit vectors if they fit.
 pub(crate) fn narrow_sums(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_narrow_sums(module.as_mut_ptr()) };
 }
 
-/// Divisions of integers stay in front of the loops that use them.
+/// Prevents LLVM from sinking integer divisions into the loops that use them.
 pub(crate) fn keep_quotients(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_keep_quotients(module.as_mut_ptr()) };
 }
 
-/// How large a module is.
+/// The size of a module.
 pub(crate) fn size(module: &Module<'_>) -> Size {
     let mut instructions = 0;
     // SAFETY: the module is alive, and the result is written.
@@ -231,7 +232,7 @@ pub(crate) fn size(module: &Module<'_>) -> Size {
     Size { functions, instructions }
 }
 
-/// The features of an x86-64 CPU, as LLVM takes them; `None` if it knows none of that name.
+/// The features of an x86-64 CPU in LLVM's notation; `None` if LLVM does not know the name.
 pub(crate) fn cpu_features(name: &str) -> Option<String> {
     let name = c_string(name).ok()?;
     // SAFETY: the name ends with a NUL.
@@ -239,9 +240,9 @@ pub(crate) fn cpu_features(name: &str) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: a text that is not null ends with a NUL and lives until it is disposed of.
+    // SAFETY: a non-null string ends with a NUL and lives until it is disposed of.
     let features = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    // SAFETY: the text is LLVM's and is not used after this.
+    // SAFETY: LLVM allocated the string, which is not used after this.
     unsafe { LLVMDisposeMessage(text) };
     Some(features)
 }
@@ -249,7 +250,7 @@ pub(crate) fn cpu_features(name: &str) -> Option<String> {
 /// The stack size of a function with all its callees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
-    /// A call of the function; of functions that call themselves, to the first call.
+    /// The stack use of a call of the function; for recursive functions, up to the first recursive call.
     pub call: u64,
     /// The most stack that a recursive function uses until the next call checks its address; 0 if there is none.
     pub around: u64,
@@ -270,9 +271,9 @@ pub(crate) fn deepest(module: &Module<'_>, symbol: &str) -> Result<Depth> {
     if call == 0 { internal(format!("no function {symbol} was emitted")) } else { Ok(Depth { call, around }) }
 }
 
-/// The text of the last caught call's error, if it met one.
+/// The error message of the last caught call, if it had an error.
 fn message() -> Option<String> {
-    // SAFETY: the function takes nothing and gives a thread-local buffer.
+    // SAFETY: the function has no arguments and returns a thread-local buffer.
     let text = unsafe { weft_shim_message() };
     // SAFETY: the buffer ends with a NUL and does not change before the next caught call of this thread.
     let text = unsafe { CStr::from_ptr(text) };
@@ -288,7 +289,7 @@ pub(crate) fn outcome(what: &str, fatal: c_int) -> Result<()> {
     text.map_or(Ok(()), |text| internal(format!("{what}: {text}")))
 }
 
-/// A C string of text that was made by weft or LLVM.
+/// Converts a string made by weft or LLVM to a C string.
 pub(crate) fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::Internal(format!("a NUL in {text:?}")))
 }
@@ -302,7 +303,7 @@ pub(crate) struct MachineSpec<'a> {
     pub cpu: &'a str,
     /// `+ptx78,-foo`; empty for the processor's own.
     pub features: &'a str,
-    /// Effort of the code generator.
+    /// Optimization level of the code generator.
     pub level: OptimizationLevel,
     /// Relocation model.
     pub reloc: RelocMode,
@@ -317,7 +318,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Creates one.
+    /// Creates a target machine.
     pub(crate) fn new(spec: &MachineSpec<'_>) -> Result<Self> {
         let target = Target::from_triple(&TargetTriple::create(spec.triple));
         let target = target.map_err(|error| Error::Internal(format!("no target {}: {error}", spec.triple)))?;
@@ -358,7 +359,8 @@ impl Machine {
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
     }
 
-    /// Runs a pipeline such as `default<O3>` on a module that becomes code for a CPU; `large` keeps vectors from being unrolled.
+    /// Runs a pipeline such as `default<O3>` on a module for a CPU; `large` disables interleaving and SLP
+    /// vectorization.
     pub(crate) fn run_host_passes(&self, module: &Module<'_>, passes: &str, large: bool) -> Result<()> {
         let text = c_string(passes)?;
         let mut error = ptr::null_mut();
@@ -375,7 +377,7 @@ impl Machine {
         Self::ran(passes, fatal, error)
     }
 
-    /// Runs a pipeline on a module that becomes PTX, with what PTX costs; `large` keeps vectors from being unrolled.
+    /// Runs a pipeline on a module for PTX, with PTX's costs; `large` disables interleaving and SLP vectorization.
     pub(crate) fn run_nvptx_passes(&self, module: &Module<'_>, passes: &str, large: bool) -> Result<()> {
         let text = c_string(passes)?;
         let mut error = ptr::null_mut();
@@ -392,7 +394,7 @@ impl Machine {
         Self::ran(passes, fatal, error)
     }
 
-    /// The outcome of a pipeline: an `LLVMErrorRef` that is not null is consumed.
+    /// The result of a pipeline; consumes an `LLVMErrorRef` that is not null.
     fn ran(passes: &str, fatal: c_int, error: *mut c_void) -> Result<()> {
         if fatal == 0 && !error.is_null() {
             // SAFETY: a non-null error is an LLVMErrorRef, which this call consumes.
@@ -406,7 +408,7 @@ impl Machine {
         outcome("LLVM's passes", fatal)
     }
 
-    /// Emits assembly or an object.
+    /// Emits assembly or an object file.
     pub(crate) fn emit(&self, module: &Module<'_>, file_type: FileType) -> Result<Vec<u8>> {
         let (mut error, mut buffer, mut failed) = (ptr::null_mut(), ptr::null_mut(), 0);
         // LLVMCodeGenFileType.
@@ -414,7 +416,7 @@ impl Machine {
             FileType::Assembly => 0,
             FileType::Object => 1,
         };
-        // SAFETY: the machine and the module are alive; the three results are written where the call succeeds.
+        // SAFETY: the machine and the module are alive; the three results are written if the call succeeds.
         let fatal = unsafe {
             weft_shim_emit(
                 self.machine.as_mut_ptr(),
@@ -430,7 +432,7 @@ impl Machine {
             if !error.is_null() {
                 // SAFETY: a non-null error ends with a NUL and lives until it is disposed of.
                 text = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-                // SAFETY: the text is LLVM's and is not used after this.
+                // SAFETY: LLVM allocated the string, which is not used after this.
                 unsafe { LLVMDisposeMessage(error) };
             }
             return internal(text);
@@ -441,7 +443,7 @@ impl Machine {
         Ok(buffer.as_slice().to_vec())
     }
 
-    /// Frees the machine: not called after a fatal error.
+    /// Frees the machine. It must not be called after a fatal error.
     pub(crate) fn dispose(mut self) {
         // SAFETY: `self` is consumed, so the machine is not used again.
         unsafe { ManuallyDrop::drop(&mut self.machine) };

@@ -1,43 +1,43 @@
-//! How large a kernel is for LLVM, which inlines what it calls.
+//! The size of a kernel as LLVM sees it, with its callees inlined.
 //!
-//! Some of LLVM's passes take time in the square or cube of a function's loops or addresses. A kernel beyond
-//! [`LOOPS`] or [`EXPRS`] does without them (`gate.cpp`), so that compiling takes time in proportion. Kernels of
-//! ordinary size are far below both.
+//! Some of LLVM's passes take time quadratic or cubic in the loops or addresses of a function. They are skipped
+//! (`gate.cpp`) for a kernel beyond [`LOOPS`] or [`EXPRS`], so that its compile time is roughly linear. Usual kernels
+//! are far below both limits.
 
 use crate::{
     ir::{Function, Module, StmtKind, for_each_stmt},
     stage,
 };
 
-/// Loops of a kernel from which on it is large. 20 take LLVM's loop strength reduction a second, 80 half a minute.
+/// A kernel with more loops is large. LLVM's loop strength reduction takes a second for 20 loops, half a minute for 80.
 const LOOPS: u64 = 16;
-/// Expressions of a kernel from which on it is large: about 400 lines of Python.
+/// A kernel with more expressions is large: about 400 lines of Python.
 const EXPRS: u64 = 4000;
-/// Expressions of a kernel from which on it is huge. 9000 in one chain take LLVM's vectorizer of loops 1.3 seconds.
+/// A kernel with more expressions is huge. LLVM's loop vectorizer takes 1.3 seconds for 9000 in one chain.
 const HUGE_EXPRS: u64 = 8000;
 
-/// Instructions that LLVM's passes have left of a module from which on it has grown: gathers that are single loads, or turns of
-/// loops side by side. LLVM's strength reduction of loops takes time in the square of a loop's addresses, half of a second for
-/// 10,000 instructions.
+/// A module with more instructions after LLVM's passes has grown, for example by scalarized gathers or interleaved
+/// iterations. LLVM's loop strength reduction takes time quadratic in the addresses of a loop: half a second for 10,000
+/// instructions.
 const GROWN: u64 = 4000;
 
-/// Whether LLVM's passes have left so much that the code generator does without its slowest one.
+/// Whether the module is so long after LLVM's passes that the code generator should skip its slowest pass.
 pub(crate) const fn has_grown(left: stage::Size) -> bool {
     left.instructions > GROWN
 }
 
-/// How large a kernel is.
+/// The size class of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bulk {
-    /// LLVM has time for all of its passes.
+    /// LLVM runs all of its passes.
     Ordinary,
-    /// It does without the slowest.
+    /// LLVM skips the slowest passes.
     Large,
-    /// Not even its loops are vectorized.
+    /// LLVM also skips loop vectorization.
     Huge,
 }
 
-/// What a function holds, with all that it calls in place of the calls.
+/// The size of a function with its callees inlined.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
     loops: u64,
@@ -63,9 +63,9 @@ impl Size {
     }
 }
 
-/// How large a module's kernel is; `more_loops` are those that the back end adds.
+/// The size class of a module's kernel; `more_loops` is the number of loops that the back end adds.
 pub(crate) fn bulk(module: &Module, more_loops: u64) -> Bulk {
-    // A callee stands before its callers.
+    // Callees precede their callers.
     let mut sizes = Vec::with_capacity(module.functions.len());
     for (_, function) in module.functions.iter() {
         let size = Size::of(function, &sizes);

@@ -1,7 +1,7 @@
-//! The IR's types as LLVM's.
+//! The LLVM types of the IR's types.
 //!
-//! `Bool` is `i1` in registers and `i8` (0 or 1) in memory, in a local's place and in a kernel's parameter. What the
-//! 16-bit floats are, [`Halves`] says.
+//! `Bool` is `i1` in registers and `i8` (0 or 1) in memory, in a local's slot and in a kernel's parameter. [`Halves`]
+//! selects the representation of 16-bit floats.
 
 use inkwell::{
     AddressSpace,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ir::{Space, Type};
 
-/// Which of LLVM's address spaces the spaces of pointers are on a target.
+/// LLVM's address spaces on a target, for the IR's spaces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressSpaces {
     /// [`Space::Global`].
@@ -34,11 +34,11 @@ pub(crate) struct AddressSpaces {
 /// The types of one context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Types<'ctx> {
-    /// Where the types live.
+    /// The context that owns the types.
     pub context: &'ctx Context,
     /// The target's address spaces.
     pub spaces: AddressSpaces,
-    /// The target's 16-bit floats.
+    /// The target's representation of 16-bit floats.
     pub halves: Halves,
 }
 
@@ -69,7 +69,7 @@ impl<'ctx> Types<'ctx> {
         })
     }
 
-    /// The type of a float; a 16-bit one must be LLVM's.
+    /// The type of a float. A 16-bit float must be represented by an LLVM type.
     pub(crate) fn float(&self, scalar: Scalar) -> Result<FloatType<'ctx>> {
         match scalar {
             Scalar::F16 | Scalar::BF16 if matches!(self.halves, Halves::Bits { .. }) => {
@@ -108,7 +108,7 @@ impl<'ctx> Types<'ctx> {
         if ty == Type::BOOL { Ok(self.context.i8_type().into()) } else { self.value(ty) }
     }
 
-    /// The type of a device function: hidden parameters first, results as nothing, a value or a struct.
+    /// The type of a device function: hidden parameters first; the results are void, a value or a struct.
     pub(crate) fn function(
         &self,
         hidden: &[BasicTypeEnum<'ctx>],
