@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `ldexp` | a number for NaN; float32 loses subnormals | a select; float64 |
 //! | `lgamma` | not infinity at minus infinity; float32 loses digits below zero | a select; float64 |
-//! | `gamma` | three wrong digits | [`FunctionEmitter::gamma`] |
+//! | `gamma` | three digits are lost | [`FunctionEmitter::gamma`] |
 //! | `pow` in float64 | the sign is lost if the exponent exceeds 2^100 | clamping the exponent |
 //! | six odd functions in float64 | +0 at -0 | copying the argument's sign |
 //! | `exp`, `exp2` in float32 | 0 for subnormal results | the square of the function of half the argument |

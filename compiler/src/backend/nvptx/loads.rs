@@ -30,7 +30,7 @@ pub(super) fn hoist(context: &Context, module: &Module<'_>) {
 }
 
 fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
-    // The operation to hoist above, the number of loads hoisted so far, and the instructions after the operation.
+    // The operation to hoist above, the number of loads already hoisted, and the instructions after the operation.
     let mut split: Option<(InstructionValue<'ctx>, usize)> = None;
     let mut behind = BTreeSet::new();
     let instructions: Vec<_> = block.get_instructions().collect();

@@ -189,7 +189,7 @@ fn call<'ctx>(
     Ok(())
 }
 
-/// A float's bits. All NaNs become the positive quiet one, so that every machine prints them without a sign.
+/// A float's bits. All NaNs become the canonical positive one, so that every machine prints them without a sign.
 fn plain<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, arg: BasicValueEnum<'ctx>) -> Result<BasicValueEnum<'ctx>> {
     let BasicValueEnum::FloatValue(float) = arg else { return Ok(arg) };
     let long = emitter.cx.types.context.i64_type();

@@ -1,9 +1,9 @@
-//! Conversions between all scalar types, on edge values.
+//! Conversions between all scalar types, on boundary values.
 
 use super::{Element, run};
 use crate::{backend::testing::SPAN, ir::Type};
 
-/// A value that a conversion may start from or end with.
+/// A source or result of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     Bool(bool),
@@ -11,7 +11,7 @@ enum Value {
     Float(f64),
 }
 
-/// What `ExprKind::Convert` says, for an integer target of `bits`.
+/// The result of `ExprKind::Convert` to an integer of `bits`.
 fn to_int(value: Value, bits: u32, signed: bool) -> i128 {
     let (minimum, maximum) =
         if signed { (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1) } else { (0, (1_i128 << bits) - 1) };
@@ -36,7 +36,7 @@ fn to_float(value: Value) -> f64 {
 fn to_float32(value: Value) -> f32 {
     match value {
         Value::Bool(value) => value.into(),
-        // Straight to 32 bits: through 64 it would round twice.
+        // Convert directly to 32 bits: a conversion through 64 bits would round twice.
         Value::Int(value) => value as f32,
         Value::Float(value) => value as f32,
     }

@@ -1,4 +1,4 @@
-//! Float operators, `//` and `%` as CPython computes them.
+//! Float operators; `//` and `%` as CPython computes them.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a table of the cases that differ")]
 
@@ -40,7 +40,7 @@ fn pairs() -> Vec<(f64, f64)> {
     EDGES.iter().flat_map(|&a| EDGES.iter().map(move |&b| (a, b))).collect()
 }
 
-/// CPython's `float_divmod`, without its error for zero.
+/// CPython's `float_divmod`, without its error for a division by zero.
 fn divmod(a: f64, b: f64) -> (f64, f64) {
     if b == 0.0 {
         return (a / b, f64::NAN);
@@ -60,7 +60,7 @@ fn divmod(a: f64, b: f64) -> (f64, f64) {
     (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }
 
-/// Equal, with the sign of zero; any NaN is as good as another.
+/// Whether two floats are equal, including the sign of zero. All NaNs count as equal.
 fn same(a: f64, b: f64) -> bool {
     (a.is_nan() && b.is_nan()) || a.to_bits() == b.to_bits()
 }
@@ -86,7 +86,7 @@ fn operators() {
             BinaryOp::Div => a / b,
             BinaryOp::FloorDiv => divmod(a, b).0,
             BinaryOp::FloorMod => divmod(a, b).1,
-            // IEEE 754-2019 minimumNumber and maximumNumber: NaN is passed over, -0 < +0.
+            // IEEE 754-2019 minimumNumber and maximumNumber: a NaN operand is ignored, -0 < +0.
             BinaryOp::Min if a.is_nan() || b.is_nan() => a.min(b),
             BinaryOp::Min if a == b => {
                 if a.is_sign_negative() {
@@ -113,7 +113,7 @@ fn operators() {
     }
 }
 
-/// In float32 the steps round to float32; the remainder is exact all the same.
+/// The remainder of float32 numbers is exact, although intermediate results are rounded to float32.
 #[test]
 fn remainder_of_float32() {
     let edges = [0.0_f32, -0.0, 1.0, -1.0, 0.1, 0.7, -2.5, 3.0, 1e-30, 1e30, 16_777_216.0, 1e-45, f32::INFINITY];

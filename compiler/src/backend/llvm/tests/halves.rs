@@ -1,5 +1,5 @@
-//! 16-bit floats on the host, on a CPU that converts `half` and on one that does not, against the exact result rounded
-//! once.
+//! 16-bit floats on the host, on a CPU that converts `half` and on one that does not, compared with the exact result
+//! rounded once.
 
 use weft_artifact::Scalar;
 
@@ -10,7 +10,7 @@ use crate::{
     request::HostCpu,
 };
 
-/// Bits of a `float16` or a `bfloat16`.
+/// The bits of a `float16` or a `bfloat16`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct F16(u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -53,20 +53,20 @@ impl Half for BF16 {
     }
 }
 
-/// This machine's, and the first with 64 bits, whose code asks for no function that is not in the object.
+/// This machine's CPU, and the baseline of x86-64, whose code must not call library functions for conversions.
 fn cpus() -> [HostCpu; 2] {
     let ours = HostCpu::clone(&cpu());
     let first = HostCpu { name: "x86-64".to_owned(), features: String::new(), ..ours.clone() };
     [ours, first]
 }
 
-/// The same number, with the sign of zero; any NaN is as good as another.
+/// Whether two numbers are equal, including the sign of zero. All NaNs count as equal.
 fn same<T: Half>(result: T, expected: f64) -> bool {
     let value = result.value();
     (value.is_nan() && expected.is_nan()) || u64::from(result.bits()) == T::SCALAR.float_bits(expected)
 }
 
-/// All bits, with others.
+/// All bit patterns, each paired with another number.
 fn pairs<T: Half>() -> Vec<(T, T)> {
     let mut pairs: Vec<(T, T)> =
         (0..=u16::MAX).map(|bits| (T::of(bits), T::of(bits.wrapping_mul(40503).wrapping_add(977)))).collect();
@@ -126,7 +126,7 @@ fn operators_of_bfloat16() {
     operators::<BF16>();
 }
 
-/// The middle between each number and the next, and what is beside it.
+/// The midpoint between each number and the next, and the values next to it.
 fn middles<T: Half>() -> Vec<f64> {
     let infinity = T::SCALAR.float_bits(f64::INFINITY) as u16;
     let mut all = vec![f64::NAN, f64::INFINITY, 0.0, 5e-324, 1e-300, 1e300, f64::MAX];
@@ -195,7 +195,7 @@ fn integers<T: Half, I: Element + Into<i128>>(values: &[I]) {
     }
 }
 
-/// Ties of every size, and what is beside them by as little as there is.
+/// Ties of every magnitude, and the integers closest to them.
 #[test]
 fn integers_round_once() {
     let ties = |bits: u32| {
@@ -217,7 +217,7 @@ fn integers_round_once() {
     integers::<BF16, u16>(&shorts);
 }
 
-/// A fused product and sum, exactly: in units of the smallest product.
+/// An exact fused multiply-add, computed in units of the smallest product.
 fn fused<T: Half>(a: T, b: T, c: T, unit: i32) -> f64 {
     let whole = |value: f64, unit: i32| {
         let scaled = value * 2_f64.powi(-unit);
@@ -225,7 +225,7 @@ fn fused<T: Half>(a: T, b: T, c: T, unit: i32) -> f64 {
         scaled as i128
     };
     let exact = whole(a.value(), unit / 2) * whole(b.value(), unit / 2) + whole(c.value(), unit);
-    // What does not fit a float64 leaves its mark on the last bit.
+    // Round to odd: bits that do not fit a float64 set the last bit.
     let excess = (128 - exact.unsigned_abs().leading_zeros()).saturating_sub(53);
     let lost = exact & ((1 << excess) - 1) != 0;
     ((exact >> excess | i128::from(lost)) << excess) as f64 * 2_f64.powi(unit)
@@ -236,7 +236,7 @@ fn fused_products<T: Half>(unit: i32, most: f64) {
     let operands: Vec<(T, T)> = pairs().into_iter().filter(|&(a, b)| small(a) && small(b)).collect();
     assert!(operands.len() > 2_000);
     let float = Type::Scalar(T::SCALAR);
-    // Beside the third the product is small or large.
+    // Compared with the third operand, products are small or large.
     let thirds = [1.0, -1.0, 1024.0, 2_f64.powi(-10), -(2_f64.powi(-20)), -1.75 * 2_f64.powi(15)];
     for cpu in cpus() {
         let all = run_on::<T, T, T, _>(&cpu, &operands, &thirds, |b, third, x, y| {

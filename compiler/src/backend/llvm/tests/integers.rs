@@ -1,4 +1,4 @@
-//! Integer operators: all pairs of 8 bits, and the edges of 64.
+//! Integer operators: all pairs of 8-bit integers, and boundary values of 64-bit ones.
 
 use super::{Element, run_all};
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     ir::{BinaryOp, CompareOp, UnaryOp},
 };
 
-/// What an operator gives on a type of `bits`, before it is cut to them; `None` where the operands must be
-/// non-negative and are not, or the result must fit and does not.
+/// The result of an operator on a type of `bits`, before truncation to them. `None` if the operator requires operands
+/// that are not negative, or a result that fits, and this is not the case.
 fn model(op: BinaryOp, a: i128, b: i128, bits: u32, minimum: i128) -> Option<i128> {
     let amount = (b as u128 & u128::from(bits - 1)) as u32;
     let fits = |exact: i128| (exact >= minimum && exact < minimum + (1 << bits)).then_some(exact);
@@ -58,7 +58,7 @@ fn model(op: BinaryOp, a: i128, b: i128, bits: u32, minimum: i128) -> Option<i12
     })
 }
 
-/// Checks every operator on pairs of a type.
+/// Checks every operator on pairs of numbers of a type.
 fn check<T: Element + PartialOrd + PartialEq + std::fmt::Debug + TryFrom<i128> + Into<i128>>(
     pairs: &[(T, T)],
     bits: u32,

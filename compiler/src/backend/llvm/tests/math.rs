@@ -1,4 +1,4 @@
-//! Math functions of the embedded libclc and those computed in place, against the C library of this machine.
+//! Math functions, from the embedded libclc and inline, compared with the C library of this machine.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a table of the cases that differ")]
 
@@ -8,7 +8,7 @@ use crate::{
     ir::{MathFn, Type},
 };
 
-// The C library, which every Rust program on this platform is linked with.
+// The C library, with which every Rust program on this platform is linked.
 unsafe extern "C" {
     safe fn erf(x: f64) -> f64;
     safe fn erfc(x: f64) -> f64;
@@ -25,7 +25,7 @@ unsafe extern "C" {
     safe fn atanh(x: f64) -> f64;
 }
 
-/// The function in float64.
+/// Computes the function in float64.
 fn reference(function: MathFn, x: f64, y: f64) -> f64 {
     match function {
         MathFn::Acos => x.acos(),
@@ -68,8 +68,8 @@ fn reference(function: MathFn, x: f64, y: f64) -> f64 {
     }
 }
 
-/// Largest error in units of the last place of the result, for float32 and float64. Functions that are not here are
-/// exact.
+/// The largest errors in units of the last place of the result, for float32 and float64. Functions that are not listed
+/// are exact.
 fn tolerance(function: MathFn) -> (f64, f64) {
     match function {
         MathFn::Gamma => (1.0, 12.0),
@@ -114,7 +114,7 @@ fn arguments() -> Vec<(f64, f64)> {
     values.iter().flat_map(|&x| values.iter().map(move |&y| (x, y))).collect()
 }
 
-/// `got` is within `ulps` of `want`; specials and zeros' signs must be met.
+/// Whether `got` is within `ulps` of `want`. Infinities, NaNs and the signs of zeros must be equal.
 fn close(got: f64, want: f64, ulps: f64, unit: f64) -> bool {
     if want.is_nan() || got.is_nan() {
         return want.is_nan() && got.is_nan();

@@ -1,4 +1,4 @@
-//! What the shared emitter computes, run on this machine's CPU: every operator against a model in Rust.
+//! Tests that run the emitted code on this machine's CPU and compare every operator with a model in Rust.
 
 #![expect(unsafe_code, reason = "runs compiled code on raw memory")]
 
@@ -24,10 +24,10 @@ use crate::{
 
 type Entry = unsafe extern "C" fn(*mut HostContext);
 
-/// Threads of a block; arrays are filled up to a multiple.
+/// Threads per block; arrays are padded to a multiple.
 const BLOCK: usize = 256;
 
-/// The bits of a value in memory, and back.
+/// A type that can be an array's element.
 trait Element: Copy + Default {
     const SCALAR: Scalar;
 }
@@ -57,7 +57,7 @@ fn run_all<A: Element, B: Element, R: Element, I: Copy>(
     run_on(&cpu(), pairs, items, value)
 }
 
-/// As [`run_all`], with code for a CPU that this one can stand for.
+/// As [`run_all`], with code for a given CPU, whose features this machine must have.
 fn run_on<A: Element, B: Element, R: Element, I: Copy>(
     cpu: &HostCpu,
     pairs: &[(A, B)],
@@ -106,7 +106,7 @@ fn run_on<A: Element, B: Element, R: Element, I: Copy>(
     let entry: Entry = unsafe { std::mem::transmute(address) };
     let scratch = scratch[aligned..].as_mut_ptr();
     let mut context = HostContext::of_blocks(slots.as_ptr(), &raw const config, (0, blocks as u64), scratch);
-    // SAFETY: slots, configuration and scratch are as the artifact says; the arrays hold one element a thread.
+    // SAFETY: slots, configuration and scratch memory match the artifact; the arrays have one element per thread.
     unsafe { entry(&raw mut context) };
     out.chunks(blocks * BLOCK).map(|part| part[..pairs.len()].to_vec()).collect()
 }

@@ -1,4 +1,4 @@
-//! What becomes of what launches are known to have.
+//! The effect of assumptions about launches on the PTX.
 
 use weft_artifact::{Access, Assumptions, Scalar};
 
@@ -29,7 +29,7 @@ fn twice(access: Access, assumptions: Assumptions, gains: Assumptions) -> Module
     module
 }
 
-/// How many loads of global memory there are, and how many of them go through the cache for what nobody writes.
+/// The number of loads from global memory, and how many of them use the read-only cache.
 fn loads(module: &Module) -> (usize, usize) {
     let text = ptx(module);
     let count = |start| text.lines().filter(|line| line.trim().starts_with(start)).count();

@@ -1,4 +1,4 @@
-//! Where loads stand beside divisions and square roots.
+//! The order of loads relative to divisions and square roots.
 
 use weft_artifact::Scalar;
 
@@ -31,7 +31,7 @@ fn root_and_sum(store_between: bool) -> Module {
     k.finish()
 }
 
-/// The lines of the text that load, store or take a root, by their mnemonics.
+/// The mnemonics of the loads, stores and square roots in the PTX, in order.
 fn order(text: &str) -> Vec<&str> {
     let mnemonics = text.lines().filter_map(|line| line.split_whitespace().next());
     mnemonics.filter(|word| ["ld.global", "st.global", "sqrt"].iter().any(|start| word.starts_with(start))).collect()

@@ -47,7 +47,7 @@ impl KernelBuilder {
     }
 }
 
-/// A value goes through shared memory to another thread.
+/// Passes a value to another thread through shared memory.
 #[test]
 fn shared_memory_and_barriers() {
     let mut k = KernelBuilder::new("reverse");
@@ -110,7 +110,7 @@ fn dynamic_shared_memory() {
     assert_eq!(emitted.artifact.kernels[0].shared_bytes, 0);
 }
 
-/// An array of the thread that is indexed by a value stays in local memory.
+/// A local array that is indexed by a run-time value is in local memory.
 #[test]
 fn local_memory() {
     let mut k = KernelBuilder::new("local");
@@ -139,7 +139,8 @@ fn local_memory() {
     assert!(text.contains("st.local.b64"), "{text}");
 }
 
-/// PTX has no `atom` on a thread's own memory: neither where the optimizer would see whose it is, nor where nothing does.
+/// PTX has no `atom` on local memory. An atomic operation on a pointer to local memory becomes a load and a store; with
+/// a generic pointer the code tests the address space.
 #[test]
 fn atomics_on_local_memory() {
     for (space, steps) in [(Space::Local, 0), (Space::Generic, 1)] {
@@ -163,7 +164,7 @@ fn atomics_on_local_memory() {
     }
 }
 
-/// `atomic.add` on every type in global and shared memory, with the old value and without; and `cas`.
+/// `atomic.add` on every type in global and shared memory, with and without use of the old value; and `cas`.
 #[test]
 fn atomics() {
     let types = [
@@ -200,7 +201,7 @@ fn atomics() {
     }
 }
 
-/// `op` on an element of global memory: its PTX, without what its registers are.
+/// The PTX instructions for `op` on an element of global memory, without their operands.
 fn atomic(op: AtomicOp, order: Order, scope: Scope, scalar: Scalar) -> String {
     let mut k = KernelBuilder::new("count");
     let x = k.array("x", scalar);
@@ -218,7 +219,7 @@ fn atomic(op: AtomicOp, order: Order, scope: Scope, scalar: Scalar) -> String {
     kept.map(|line| line.trim().split(['\t', ';']).next().unwrap_or_default().trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// What each order and scope becomes.
+/// The instructions and fences for each order and scope.
 #[test]
 fn orders_and_scopes() {
     for (scope, name) in [(Scope::Block, "cta"), (Scope::Device, "gpu"), (Scope::System, "sys")] {
@@ -251,7 +252,7 @@ fn orders_and_scopes() {
     }
 }
 
-/// What each step on each type becomes: PTX's own, or a loop around a compare-and-swap.
+/// The PTX for each atomic operation and type: an instruction, or a compare-and-swap loop.
 #[test]
 fn steps_of_all_types() {
     let step = |op, scalar| atomic(op, Order::Relaxed, Scope::Device, scalar);
@@ -294,8 +295,8 @@ fn steps_of_all_types() {
     }
 }
 
-/// A step on a part of a word reads the word as other threads may write it, whatever the step, the memory and the GPU; what
-/// is read and swapped lies in the shared memory that is declared.
+/// An atomic operation on a part of a word reads the word by an atomic load, for every operation, memory and GPU. The
+/// word is within the declared shared memory.
 #[test]
 fn parts_of_words() {
     for (op, scalar) in [
@@ -331,7 +332,7 @@ fn parts_of_words() {
     }
 }
 
-/// Device functions with no, one and two results, inlined and called; one holds a barrier.
+/// Device functions with no, one and two results, inlined and called; one contains a barrier.
 #[test]
 fn calls() {
     for inline in [true, false] {

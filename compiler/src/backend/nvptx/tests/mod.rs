@@ -1,4 +1,4 @@
-//! Hand-built modules through LLVM to PTX. `WEFT_PTXAS` names a ptxas that then assembles every text.
+//! Modules that are built by hand, compiled through LLVM to PTX. If `WEFT_PTXAS` names a ptxas, it assembles all PTX.
 
 #![expect(clippy::disallowed_methods, reason = "tests run ptxas where the environment names one")]
 

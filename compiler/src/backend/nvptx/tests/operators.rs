@@ -32,7 +32,7 @@ pub(super) fn math_kernel(function: MathFn, scalar: Scalar) -> Module {
     k.finish()
 }
 
-/// Every function on every width assembles, with the libclc that is embedded.
+/// Every function on every width can be assembled, with the embedded libclc.
 #[test]
 fn all_math_functions() {
     for &function in MathFn::ALL.iter().filter(|f| f.is_usual() && !matches!(f, MathFn::Bits | MathFn::OfBits)) {
@@ -46,8 +46,8 @@ fn all_math_functions() {
     }
 }
 
-/// A 16-bit float has one instruction for a product and a sum, or their exact computation; a function of `float32`s is
-/// rounded.
+/// A fused multiply-add of 16-bit floats is one instruction or its exact computation. Other functions are computed in
+/// `float32` and rounded.
 #[test]
 fn math_functions_of_halves() {
     for scalar in [Scalar::F16, Scalar::BF16] {
@@ -120,7 +120,7 @@ fn all_operators_and_conversions() {
     }
 }
 
-/// ptxas goes on with 32768 where it negates the smallest 16-bit integer.
+/// ptxas miscompiles the negation of the smallest 16-bit integer: it continues with 32768.
 #[test]
 fn sixteen_bits_are_not_negated_by_the_instruction() {
     for (scalar, from_zero) in [(Scalar::I8, false), (Scalar::I16, false), (Scalar::I16, true)] {
@@ -144,7 +144,7 @@ fn sixteen_bits_are_not_negated_by_the_instruction() {
     }
 }
 
-/// ptxas compares the upper halves of the registers where it joins a 16-bit maximum and a comparison with its operands.
+/// ptxas compares the upper halves of the registers if it merges a 16-bit maximum and a comparison with its operands.
 #[test]
 fn sixteen_bits_have_their_extrema_in_32() {
     for (scalar, op, word) in [
@@ -166,7 +166,7 @@ fn sixteen_bits_have_their_extrema_in_32() {
     }
 }
 
-/// ptxas takes the result of its `abs` for non-negative, which that of the smallest integer is not.
+/// ptxas assumes that the result of its `abs` is not negative, but `abs` of the smallest integer is.
 #[test]
 fn abs_is_not_the_instruction_where_the_minimum_may_come() {
     for scalar in [Scalar::I8, Scalar::I16, Scalar::I32, Scalar::I64] {

@@ -1,4 +1,4 @@
-//! What a request's options change, names, and LLVM's fatal errors.
+//! The effect of a request's options, symbol names, and LLVM's fatal errors.
 
 use std::{env, fs, sync::Arc};
 
@@ -73,7 +73,7 @@ fn line_tables() {
     let text = ptx_for(&saxpy(), 90, Options { lineinfo: true, ..Options::default() });
     assert!(text.contains(".file\t1 \"kernel.py\""), "{text}");
     assert!(text.contains(".loc\t1 1 1"), "{text}");
-    // With `debug` in the target line, ptxas would not optimise.
+    // With `debug` in the target line, ptxas would not optimize.
     assert!(text.contains(".target sm_90\n"), "{text}");
     let plain = ptx_for(&saxpy(), 90, Options::default());
     assert!(!plain.contains(".loc"), "{plain}");
@@ -118,7 +118,7 @@ fn the_artifact_describes_the_kernel() {
     assert!(emitted.llvm.expect("it was asked for").contains("ptx_kernel"));
 }
 
-/// Names that PTX knows for something else, and characters that it does not know at all.
+/// Names that are keywords of PTX, and characters that PTX does not allow in identifiers.
 #[test]
 fn any_python_name_is_a_symbol() {
     let names =
@@ -135,7 +135,7 @@ fn any_python_name_is_a_symbol() {
     assert_eq!(symbol("μ_Q"), "$3bc$_Q");
 }
 
-/// An ISA that is older than the SM is a fatal error in LLVM; the process and the next compilation live on.
+/// An ISA that is older than the SM is a fatal error in LLVM. The process continues, and the next compilation succeeds.
 #[test]
 fn fatal_errors_are_values() {
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! With `reproducible` no instruction leaves anything to ptxas or to the GPU: each says how it rounds, and none is an
-//! approximation or takes denormals for zero.
+//! With `reproducible`, no instruction's result depends on ptxas or on the GPU: each has a rounding mode, and none is
+//! an approximation or flushes denormals.
 
 use std::sync::Arc;
 
@@ -70,12 +70,12 @@ fn every_function_is_the_hosts() {
             }
         }
     }
-    // A libdevice that is given is not asked.
+    // A libdevice in the request is not used.
     let options = Options { reproducible: true, libdevice: Some(Arc::new(Vec::new())), ..Options::default() };
     ptx_for(&math_kernel(MathFn::Sin, Scalar::F64), 90, options);
 }
 
-/// The back end fuses nothing by itself.
+/// The back end itself fuses nothing.
 #[test]
 fn products_stay_where_no_pass_has_fused_them() {
     let text = reproducible(&saxpy(), 90);
@@ -85,7 +85,7 @@ fn products_stay_where_no_pass_has_fused_them() {
 
 #[test]
 fn a_nan_has_one_form() {
-    // As PTX's numbers or as those of bits.
+    // As a PTX float literal, or as the integer with the same bits.
     let forms = [
         (Scalar::F32, ["0f7FC00000", "2143289344"]),
         (Scalar::F64, ["0d7FF8000000000000", "9221120237041090560"]),
