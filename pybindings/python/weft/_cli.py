@@ -11,11 +11,11 @@ from weft._weft import run_command
 def main() -> int:
     """Run the command with this process's arguments."""
     if sys.argv[1:2] == ["sanitize"]:
-        # It runs a Python program, here.
+        # This command runs a Python program in this process.
         from weft.sanitize import main as sanitize
 
         return sanitize(sys.argv[2:])
-    # Python's handler would be run when the command has ended.
+    # Python's signal handler would not run before the command has ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["weft", *sys.argv[1:]])
 

@@ -172,7 +172,7 @@ def run(launcher: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], setting
     values = [_own(value) for value in (*args, *kwargs.values())]
     config = dispatcher, launcher.griddim, launcher.blockdim, launcher.sharedmem, launcher.cluster
     given = _pickled(config, values, names)
-    # The launch here is of a copy, too: the caller's arrays are preserved.
+    # The launch on this device also uses copies, so the caller's arrays are unchanged.
     _, mine = pickle.loads(given)
     count = len(args)
     configured = dispatcher.configure(

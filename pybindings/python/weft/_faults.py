@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Place = tuple[str, int, str]
 
-# By what requests call them: a name that several classes have is numbered.
+# Keyed by the name in requests. If several classes have a name, it is numbered.
 _CLASSES: dict[str, type[BaseException]] = {}
 
 

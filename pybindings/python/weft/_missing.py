@@ -30,11 +30,11 @@ def missing(what: str, path: str, known: Iterable[str]) -> Exception:
         An `ImportError` for ``from … import`` of a module, which does not show the message of an `AttributeError`.
     """
     owner, _, name = path.rpartition(".")
-    # Names with a leading underscore are mostly read to test whether they exist.
+    # Names with a leading underscore are usually read to test whether they exist.
     hint = "" if name.startswith("_") else name_hint(path, [other for other in known if not other.startswith("_")])
     if hint and _is_imported():
         return ImportError(f"cannot import name {name!r} from {owner!r}{hint}", name=owner)
-    # Without an object: Python would look for the name that is meant a second time.
+    # Without `obj`: otherwise Python would also search for a similar name.
     return AttributeError(f"{what} has no attribute {name!r}{hint}", name=name, obj=None)
 
 

@@ -40,7 +40,7 @@ _LARGEST = 1 << 20
 _made: weakref.WeakValueDictionary[str, Dispatcher] = weakref.WeakValueDictionary()
 _recent: deque[Dispatcher] = deque(maxlen=_KEPT)
 
-# Checking whether a source is a function's takes milliseconds, and a pool does so with each task.
+# The check whether a source belongs to a function takes milliseconds, and a pool repeats it for each task.
 _texts: weakref.WeakKeyDictionary[Any, tuple[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -110,7 +110,7 @@ def create_host(kind: type, made: tuple[str, str, str, str], options: dict[str, 
     import linecache
 
     name, module, file, text = made
-    # Kernels that call it find its text where Python has those of notebooks' cells.
+    # Kernels that call it find its source in `linecache`, like that of notebook cells.
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     file = f"<{name} of {file.strip('<>')}, {digest}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -165,7 +165,7 @@ def _importable(dispatcher: Any) -> str | None:
     """Give the name under which another process finds a function in its module, if it does."""
     function = dispatcher.py_func
     module: str = function.__module__
-    # A process that `multiprocessing` has started has its parent's `__main__` under the second name.
+    # In a process that `multiprocessing` has started, the parent's `__main__` has the second name.
     if module in ("__main__", "__mp_main__") or _goes_by_value(module):
         return None
     found: Any = sys.modules.get(module)
@@ -199,9 +199,9 @@ def _values(dispatcher: Any) -> Iterator[tuple[str, Any]]:
     function = dispatcher.py_func
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     class_ = _source.enclosing_class(function.__code__)
-    # The host can run more than weft reads.
+    # Host functions may use syntax that weft does not parse.
     names = free_names(*_text(dispatcher)) if isinstance(dispatcher, Dispatcher) else _names_of(function.__code__)
-    # The copy is defined in no class, so its source's private names are as written.
+    # The copy is not defined in a class, so private names in its source are not mangled.
     for name in names:
         found = _source.mangled(name, class_)
         if name == function.__name__:
@@ -242,7 +242,7 @@ class _Module:
 
 
 def _pack(value: Any) -> Any:
-    # Modules that say themselves how they are pickled are those of weft.numba.
+    # Modules with their own `__reduce__` are those of weft.numba.
     plain = isinstance(value, types.ModuleType) and type(value).__reduce__ is object.__reduce__
     return _Module(value.__name__) if plain else value
 
@@ -253,7 +253,7 @@ def _unpack(value: Any) -> Any:
     return importlib.import_module(value.name) if isinstance(value, _Module) else value
 
 
-# --- Which functions are equal ----------------------------------------------------------------------------------------
+# --- Equality of functions --------------------------------------------------------------------------------------------
 
 
 class _Incomparable(Exception):
@@ -303,7 +303,7 @@ def _content(value: Any, seen: dict[int, int]) -> Any:
         name = str(value.__name__)
         if getattr(np, name, None) is value:
             return "name", "numpy", name
-    # Functions of `njit` are compiled for kernels, too.
+    # Functions of `njit` may also be compiled for kernels.
     if isinstance(getattr(value, "py_func", None), types.FunctionType) and hasattr(value, "targetoptions"):
         return _content_of_function(value, seen)
     if isinstance(value, (type, types.FunctionType)) and _is_named(value):
@@ -318,7 +318,7 @@ def _content_of_function(dispatcher: Any, seen: dict[int, int]) -> Any:
     if id(dispatcher) in seen:
         return "again", seen[id(dispatcher)]
     seen[id(dispatcher)] = len(seen)
-    # Linked files and objects are not compared by content.
+    # The contents of linked files and objects are not compared.
     is_declared = isinstance(dispatcher, Dispatcher) and type(dispatcher) is not Dispatcher
     if is_declared or dispatcher.targetoptions.get("link"):
         raise _Incomparable
@@ -340,7 +340,7 @@ def _is_named(value: type | types.FunctionType) -> bool:
     return found is value and value.__module__ not in ("__main__", "__mp_main__")
 
 
-# --- What is made of them ---------------------------------------------------------------------------------------------
+# --- Unpickling -------------------------------------------------------------------------------------------------------
 
 
 def rebuild_kernel(dispatcher: Dispatcher, signature: Signature) -> Kernel:

@@ -62,7 +62,7 @@ def rebuilt_sources(function: Callable[..., object]) -> Iterator[str]:
     defaults = function.__defaults__ or function.__kwdefaults__
     if defaults or code.co_flags & _KINDS or code.co_kwonlyargcount or len(code.co_code) > _LONGEST:
         return
-    # The end of a function is a `return` in its code, and its text may have one or not.
+    # Code always ends with a `return`, which the source may omit: try both.
     for bare in (True, False):
         try:
             body = _Reader(code).block(0, None)
@@ -121,7 +121,7 @@ class _Reader:
         before = ""
         for found in dis.get_instructions(code):
             self.index[found.offset] = len(self.instructions)
-            # A loop of 3.13 drops its iterator after its end.
+            # In 3.13, a loop pops its iterator after its end.
             if found.opname not in _SKIPPED and not (before == "END_FOR" and found.opname == "POP_TOP"):
                 self.instructions += _steps(found)
             before = found.opname
@@ -144,7 +144,7 @@ class _Reader:
             elif name == "POP_TOP":
                 body.append(ast.Expr(stack.pop()))
             elif name == "STORE_FAST" and len(stack) > 1:
-                # Python 3.14 makes no tuple of constants that are unpacked at once.
+                # Python 3.14 does not create a tuple of constants that is unpacked immediately.
                 at += len(stack) - 1
                 body.append(self.unpacked(self.instructions[at - len(stack) : at][::-1], ast.Tuple(stack, ast.Load())))
                 stack = []
@@ -255,7 +255,7 @@ class _Reader:
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             if hasattr(value, "co_code"):
                 raise _Unread
-            # Python 3.14 makes a constant of a slice of constants.
+            # Python 3.14 folds a slice of constants to a constant.
             parts = [_bound(ast.Constant(part)) for part in _parts(value)]
             stack.append(ast.Slice(*parts) if parts else ast.Constant(value))
         elif name in _NAMES:

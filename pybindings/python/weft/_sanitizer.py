@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
-# The kinds of races, the worst last.
+# The kinds of races, in order of severity.
 RACES = ("benign race", "race within a warp", "race within a block", "race between blocks")
 
-# The process that collects findings in place of exceptions, and its list. A fork has a copy, which nothing reads.
+# The process that collects findings in place of exceptions, and its list. A fork has a copy that is never read.
 _COLLECTED: tuple[int, list[Finding]] | None = None
 
 
@@ -169,18 +169,18 @@ def run(argv: list[str]) -> int:
     if not options.module and not Path(options.program).is_file():
         print(f"weft sanitize: there is no file {options.program}", file=sys.stderr)
         return 2
-    # Settings are read at the first use of a device, which is the program's.
+    # The program's first use of a device reads these settings.
     os.environ["WEFT_SANITIZE"] = options.tool
     os.environ["WEFT_DEVICE"] = "cpu"
     if options.ignore_benign_races:
         os.environ["WEFT_SANITIZE_BENIGN_RACES"] = "ignore"
-    # For the processes that the program starts.
+    # For child processes of the program.
     folder, process = tempfile.mkdtemp(prefix="weft-sanitize-"), os.getpid()
     os.environ["WEFT_SANITIZE_REPORT"] = folder
     with collected() as findings:
         code = _run_program(options.program, options.args, options.module)
     if os.getpid() != process:
-        # A fork of the program: the process that it comes from reports.
+        # A fork of the program: the parent process reports.
         return code
     findings = _merged(findings + _of_processes(Path(folder)))
     shutil.rmtree(folder, ignore_errors=True)
@@ -200,7 +200,7 @@ def _merged(findings: list[Finding]) -> list[Finding]:
     merged: dict[tuple[Any, ...], Finding] = {}
     for finding in findings:
         places = tuple(sorted({(access.file, access.line) for access in finding.accesses}))
-        # Races at the same lines are one finding, of the threads that are farthest apart.
+        # Races on the same lines are one finding, with the most severe kind.
         kind = "" if finding.kind in RACES else finding.kind
         key = (finding.tool, kind, finding.kernel, places)
         known = merged.get(key)

@@ -31,7 +31,7 @@ _SEARCHED = 1 << 20
 """As many characters are compared with such a function."""
 
 # Bits of a code object's flags.
-_FUNCTION = 0x1  # not that of a class or a module
+_FUNCTION = 0x1  # a function, not a class or a module
 _KIND = 0x2C  # ``*args``, ``**kwargs``, generator
 _ASYNC = 0x280  # coroutine, asynchronous generator
 _FUTURES = 0x1FF0000  # ``from __future__``
@@ -45,7 +45,7 @@ _LOADERS = ("_frozen_importlib_external", "zipimport")
 # `catch_warnings` swaps the process's filters: two threads that did so at once would leave wrong filters. The lock is
 # reentrant, because a signal handler may run on the thread that holds it.
 _lock = RLock()
-# A child of a fork has no other thread that would give it back.
+# In the child of a fork, no other thread exists that could release it.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
@@ -58,7 +58,7 @@ class Text:
 
     def lines(self) -> list[str]:
         """Its lines with their ends; none if it is not in the encoding that it declares."""
-        content = self._content  # another thread may put the lines there
+        content = self._content  # another thread may store the lines concurrently
         if isinstance(content, bytes):
             text = _decoded(content)
             content = self._content = [line + "\n" for line in text.split("\n")]
@@ -69,7 +69,7 @@ def _decoded(content: bytes) -> str:
     """Decode a file as Python does; gives nothing if it is not in the encoding that it declares."""
     try:
         if not content.startswith(b"\xef\xbb\xbf") and b"coding" not in b"".join(content.split(b"\n", 2)[:2]):
-            # Nothing is declared. The module that parses all declarations takes long to import.
+            # No encoding is declared. The module that parses declarations is slow to import.
             return content.decode().replace("\r\n", "\n").replace("\r", "\n")
         from importlib.util import decode_source
 
@@ -142,7 +142,7 @@ def _registered(function: Callable[..., object]) -> Text | None:
         import contextlib
         import inspect
 
-        # The code object distinguishes them, since all of it has the same name.
+        # All such sources have the same name, so the code object identifies the source.
         with contextlib.suppress(OSError):
             lines = inspect.findsource(function)[0]
     return Text(None, lines) if lines else None
@@ -157,7 +157,7 @@ def _executed(function: Callable[..., object], frame: FrameType | None) -> Text 
         if left < 0:
             break
         lines = [line + "\n" for line in text.split("\n")]
-        # The text may have been stripped or put after another: any definition of this name may be the one.
+        # The text may have been stripped or appended to another: try all definitions of this name.
         starts = [i for i, line in enumerate(lines, 1) if line.split("(")[0].split() == ["def", code.co_name]]
         for start in sorted({max(code.co_firstlineno, 1), *starts}):
             block = _block(lines, start)
@@ -230,7 +230,7 @@ def of(function: Callable[..., object], source: str | None, cached: Text | None)
         block = _block(lines, first)
         if block is not None and (_is_of(code, block, lines) or (text is cached and _is_rewritten(function, block))):
             return name, block, first, enclosing_class(code)
-        # Names such as `<string>` are shared by all code without a file.
+        # All code without a file shares names such as `<string>`.
         found = found or not name.startswith("<")
     from weft.errors import SourceError
 
@@ -269,7 +269,7 @@ def named(function: Any) -> tuple[Any, str | None]:
         tree = _quietly("".join(cached.lines() if cached else []), code, ast.PyCF_ONLY_AST)
     except (SyntaxError, ValueError):
         tree = ast.Module([], [])
-    # Of lambdas in each other the inner one: the code of the other has that of this in it.
+    # Of nested lambdas, match the inner one first: the code of the outer one contains it.
     for node in reversed(list(ast.walk(tree))):
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno and _is_lambda(code, node):
             text = f"def {_LAMBDA}({ast.unparse(node.args)}): return {ast.unparse(node.body)}\n"
@@ -309,7 +309,7 @@ def enclosing_class(code: CodeType) -> str | None:
     """
     import itertools
 
-    # `C.m.<locals>.f` is in the class `C`; a comprehension, which is a scope without locals in this, is none.
+    # `C.m.<locals>.f` is in the class `C`. A comprehension has a scope without `<locals>`, but is not a class.
     path = code.co_qualname.split(".")
     classes = [a for a, b in itertools.pairwise(path) if b != "<locals>" and not a.startswith("<")]
     return classes[-1] if classes else None
@@ -357,7 +357,7 @@ def _candidates(function: Callable[..., object], cached: Text | None) -> Iterato
     if cached is not None:
         yield cached
     yield from (text for text in reversed(_files.get(name, [])) if text is not cached)
-    # A change that leaves a file's size and time as they were is seen by no stamp.
+    # A stamp does not show a change that preserves the file's size and time.
     now = None if name.startswith("<") else _load(name, None)
     if now is not None:
         yield now
@@ -411,8 +411,8 @@ def _block(lines: list[str], first: int) -> str | None:
 
 def _is_of(code: CodeType, text: str, lines: list[str]) -> bool:
     """Whether Python makes a function's code of a text, which is part of these lines."""
-    # Whether `a.f()` loads a method depends on whether the module imports `a`. The whole file shows it, but takes long.
-    # Where warnings are errors, Python leaves expressions that it warns of as they are written: `~True` from 3.12 on.
+    # Whether `a.f()` loads a method depends on whether the module imports `a`. Parsing the whole file is slow.
+    # If warnings are errors, Python does not fold expressions that it warns about, such as `~True` from 3.12.
     for imports in (code.co_names, ()):
         if any(_same(code, _compile(text, code, imports=imports, warns=warns)) for warns in ("ignore", "error")):
             return True
@@ -444,7 +444,7 @@ def _compile(
     """Compile the definition in a text; gives None if there is none of that name."""
     import ast
 
-    # Indented as it is in its file: taking the indentation away would change strings.
+    # Keep the indentation of the file: removing it would change strings.
     indented = text[:1].isspace()
     try:
         tree = _quietly("if 1:\n" + text if indented else text, like, ast.PyCF_ONLY_AST)

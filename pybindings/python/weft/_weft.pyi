@@ -1,4 +1,4 @@
-# The extension module; `mypy.stubtest` holds this file against it.
+# The extension module; `mypy.stubtest` compares this file with it.
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Self, SupportsIndex, TypeAlias, final, overload
@@ -93,7 +93,7 @@ __version__: str
 _P = ParamSpec("_P", default=...)
 _R = TypeVar("_R", default=Any)
 
-# An extent of a grid or of a block: one number, or one, two or three.
+# The shape of a grid or of a block: one number, or a sequence of one to three.
 _Extent: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 # `kernel[griddim, blockdim, stream, sharedmem, cluster]`.
 _Launch: TypeAlias = (
@@ -375,7 +375,7 @@ class ForAll(Generic[_P]):
 
 @final
 class PreparedLaunch:
-    # With the arguments that it was prepared for, or with others in their place.
+    # With the prepared arguments, or with others in place of them.
     def __call__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def args(self) -> tuple[Any, ...]: ...

@@ -49,7 +49,7 @@ class CompileError(WeftError, TypingError, LoweringError, UnsupportedError):
 
     def __init__(self, message: str, diagnostics: str = "[]") -> None:
         Exception.__init__(self, message, diagnostics)
-        # Numba's errors have the text as `msg`.
+        # Numba's errors have the message as `msg`.
         self.message = self.msg = message
         self._json = diagnostics
 

@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # The program is to see one module of this name.
+    # The program must see a single module of this name.
     from weft.sanitize import main as _main
 
     sys.exit(_main())

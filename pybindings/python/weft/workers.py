@@ -123,7 +123,7 @@ def _choices(gpus: Sequence[int | str] | int | None) -> list[str]:
     if gpus is None and visible is None:
         return [str(number) for number in range(_count())]
     if gpus is None:
-        # CUDA ends the list at the first that it does not know, such as -1.
+        # CUDA ends the list at the first invalid number, such as -1.
         named = [name.strip() for name in (visible or "").split(",")]
         ends = [at for at, name in enumerate(named) if name in ("", "-1")]
         return named[: ends[0]] if ends else named

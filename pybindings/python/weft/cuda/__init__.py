@@ -120,7 +120,7 @@ else:
     from weft._vectorize import vectorize
     from weft.cuda._jit import jit
 
-# Numba's name of what a launch compiles.
+# Numba's name for a compiled kernel.
 CUDADispatcher = Dispatcher
 
 __all__ = [
@@ -263,7 +263,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         import importlib
 
-        # Only programs written for numba-cuda name them.
+        # Only programs for numba-cuda use these names.
         if name in {"cudadrv", "devices", "driver"}:
             return importlib.import_module("weft.cuda.cudadrv" if name == "cudadrv" else f"weft.cuda.cudadrv.{name}")
         if name == "_auto_device":

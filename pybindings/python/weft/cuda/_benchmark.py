@@ -188,7 +188,7 @@ def _has_host_array(arg: Any) -> bool:
         return any(map(_has_host_array, arg))
     if isinstance(arg, CopyHint):
         return True
-    # NumPy's numbers have the interface, too; a mapped array is where the device reaches it.
+    # NumPy scalars also have the interface; the device accesses a mapped array in place.
     return (
         hasattr(arg, "__array_interface__")
         and not (hasattr(arg, "dtype") and not getattr(arg, "shape", ()))

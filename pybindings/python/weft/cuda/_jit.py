@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Literal
 
-# The types that denote one signature; a list denotes several.
+# The types of a single signature; a list has several.
 _SIGNATURES = (str, Signature, Type, tuple)
 
 
@@ -94,7 +94,7 @@ def jit(
     >>> x = np.ones(1000)
     >>> scale[(x.size + 255) // 256, 256](x, 2.0)
     """
-    # The parameters are the rows of the compiler's table of options, which reads and checks what they are given.
+    # The parameters are the compiler's table of options, which checks their values.
     options = dict(locals())
     options.update(options.pop("unknown"))
     del options["func_or_sig"], options["source"]
@@ -122,7 +122,7 @@ def jit(
 
 def _described(text: str) -> str:
     """Put what the options are into the description of `jit`."""
-    # Python 3.13 has taken the indentation away; with -OO there is no text.
+    # Python 3.13 removes the indentation; with -OO there is no docstring.
     head, returns, tail = text.partition("Returns\n")
     indent = head[len(head.rstrip()) :].rpartition("\n")[2]
     lines = []
@@ -143,7 +143,7 @@ def _make(
     kind: type[Dispatcher] = Dispatcher,
 ) -> Dispatcher:
     """Make a dispatcher of a function."""
-    # Another dispatcher, weft's or Numba's, gives its function; weft's, its text too.
+    # For another dispatcher, of weft or Numba, use its function, and for weft's also its source.
     kept = getattr(function, "cached_source", None)
     source = source or getattr(function, "given_source", None)
     function = getattr(function, "py_func", function)
@@ -231,7 +231,7 @@ def specialize(dispatcher: Dispatcher, args: tuple[Any, ...]) -> Dispatcher:
     if known is None:
         options, source = dispatcher.targetoptions, dispatcher.given_source
         made = _make(dispatcher, options=options, signatures=[parse_signature(types_)], source=source)
-        # Another thread may have been quicker.
+        # Another thread may have been faster.
         known = dispatcher.specializations.setdefault((capability, types_), made)
     return known
 

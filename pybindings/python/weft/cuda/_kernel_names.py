@@ -51,7 +51,7 @@ class KernelName:
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __xor__ = __rxor__ = __invert__ = _operand
 
     def __reduce__(self) -> str:
-        # Pickled by name; members of a group are reached through it.
+        # Pickled by name, e.g. `atomic.add` for members of a group.
         return self._weft_path.removeprefix("weft.cuda.")
 
     def __repr__(self) -> str:

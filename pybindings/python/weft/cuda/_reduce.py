@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from weft._weft import Dispatcher
 
-# Threads in a block of a GPU, and blocks for each of its multiprocessors: as many threads as one has room for.
+# On a GPU: threads per block, and blocks per multiprocessor. Together they fill a multiprocessor.
 THREADS = 512
 _TILE = 8 * THREADS
 BLOCKS = 4
 
-# On the CPU: values that a thread keeps; pieces for each core; elements that are not worth another piece.
+# On the CPU: accumulators per thread; pieces per core; the fewest elements of a piece.
 LANES = 256
 PIECES = 4
 LEAST = 1 << 14
 
-# Where bits are to be the same everywhere: the multiprocessors of the device that the order of steps is made for.
+# For reproducible results: the number of multiprocessors that determines the order of operations on all devices.
 _REPRODUCIBLE_CORES = 128
 
 
@@ -102,7 +102,7 @@ def _tiles(core: Dispatcher, dtype: Any, reproducible: bool) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def eight(tile, t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # All of the loads are under way before the first is needed.
+        # Issue all loads before the first use.
         a = core(tile[t], tile[t + THREADS])
         b = core(tile[t + 2 * THREADS], tile[t + 3 * THREADS])
         c = core(tile[t + 4 * THREADS], tile[t + 5 * THREADS])
@@ -138,7 +138,7 @@ def _tiles_by_one(core: Dispatcher, dtype: Any) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def fold(kept, tile, lanes, begins):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # Parts, whose indices count from 0: loops over them are vectorized.
+        # Slices, whose indices start at 0, so that loops over them are vectorized.
         a, b, c, d = tile, tile[THREADS:], tile[2 * THREADS :], tile[3 * THREADS :]
         e, f, g, h = tile[4 * THREADS :], tile[5 * THREADS :], tile[6 * THREADS :], tile[7 * THREADS :]
         if begins:
@@ -186,7 +186,7 @@ def _pieces(core: Dispatcher, dtype: Any) -> Dispatcher:
 
     def reduce_pieces(count, array, partials, start, ends, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-        # Indices into slices count from 0: they are known to be nonnegative, which otherwise each access tests.
+        # Indices into slices start at 0, so the compiler knows that they are nonnegative and omits a test per access.
         value = reduced(array[count * block // blocks : count * (block + 1) // blocks], lanes)
         partials[block] = core(value, start) if ends else value
 

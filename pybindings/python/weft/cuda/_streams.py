@@ -112,7 +112,7 @@ class Stream(StreamBase):
                 future.set_exception(error)
 
         def call(error: Exception | None) -> None:
-            # A loop that was closed meanwhile has no waiters.
+            # An event loop that has been closed has no waiters.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(resolve, error)
 

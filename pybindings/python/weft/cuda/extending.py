@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    # The implementation, or why there is none.
+    # The implementation, or the reason why there is none.
     Chosen = Dispatcher | str | None
 
-# In which order the implementations for several targets are tried; those for others are none of ours.
+# The order in which implementations for several targets are tried; other targets are ignored.
 _TARGETS = ("cuda", "gpu", "generic")
 
 
@@ -72,9 +72,9 @@ class _Overloaded:
         return "; ".join(reasons) or None
 
 
-# By the identity of the function, which the value holds: not all callables have a hash.
+# Keyed by the identity of the function, which the value references: not all callables are hashable.
 _FUNCTIONS: dict[int, tuple[Any, _Overloaded | Dispatcher]] = {}
-# By path: what weft looks up by name (`numpy.linalg.norm`), methods (`method.name`) and attributes (`attribute.name`).
+# Keyed by path: functions that weft resolves by name (`numpy.linalg.norm`), `method.name` and `attribute.name`.
 _MEMBERS: dict[str, tuple[str, int, str]] = {}
 _ALL: list[_Overloaded] = []
 

@@ -55,7 +55,7 @@ def capture_compile_config(dispatcher: Dispatcher) -> Iterator[dict[str, _Launch
     try:
         yield record
     finally:
-        # By identity: records are equal when they have noted the same.
+        # Compare by identity: `==` compares the contents of records.
         records[:] = [other for other in records if other is not record]
 
 
@@ -81,7 +81,7 @@ def _select(launcher: _LaunchConfiguration) -> Dispatcher:
     chosen = known.get(_key(launcher))
     if chosen is None:
         made = _make(dispatcher, options=dispatcher.targetoptions, signatures=[], source=dispatcher.given_source)
-        # Another thread may have been quicker.
+        # Another thread may have been faster.
         chosen = known.setdefault(_key(launcher), made)
     return chosen
 

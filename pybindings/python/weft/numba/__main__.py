@@ -54,7 +54,7 @@ def main(args: list[str]) -> int:
     weft.numba.install()
     try:
         if first == "-m":
-            # The module's file replaces "-m" once it is found.
+            # The module's file replaces "-m" after it is found.
             sys.argv[:] = ["-m", *rest[1:]]
             _run_module(rest[0], is_named=True)
         elif first == "-c":
@@ -70,7 +70,7 @@ def main(args: list[str]) -> int:
     except SystemExit:
         raise
     except BaseException:
-        # Python ends the process as it does for any program, with the program's part of the traceback.
+        # Python exits as for any program, with only the program's part of the traceback.
         sys.excepthook = _ProgramsHook(sys.excepthook)
         raise
     return 0
@@ -84,7 +84,7 @@ class _ProgramsHook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         sys.excepthook = self._hook
-        # Python's own frames, in which this module runs, and this module's.
+        # Skip Python's frames that run this module, and this module's frames.
         while traceback is not None and traceback.tb_frame.f_globals is not globals():
             traceback = traceback.tb_next
         while traceback is not None and traceback.tb_frame.f_globals is globals():
@@ -103,7 +103,7 @@ def _new_main(**names: Any) -> dict[str, Any]:
     """Make the program's `__main__`, which outlives its last line: threads and functions at exit use it."""
     module = types.ModuleType("__main__")
     module.__dict__.update(__builtins__=__builtins__, __loader__=BuiltinImporter)
-    # Names that the running version of Python gives its `__main__`.
+    # The names that this version of Python defines in `__main__`.
     if "__annotations__" in globals():
         module.__annotations__ = {}
     module.__dict__.update(names)
@@ -119,7 +119,7 @@ def _run_module(name: str, *, is_named: bool) -> None:
 
 def _run_path(path: str, rest: list[str]) -> int:
     sys.argv[:] = [path, *rest]
-    # As Python does: neither `..` nor links are followed.
+    # As in Python, neither `..` nor links are resolved.
     name = os.getcwd() if path == "." else os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
     if pkgutil.get_importer(name) is not None:
         if sys.flags.safe_path:
@@ -133,7 +133,7 @@ def _run_path(path: str, rest: list[str]) -> int:
     except OSError as error:
         print(f"weft.numba: can't open file {path!r}: {error.strerror}", file=sys.stderr)
         return 2
-    # As Python does: the folder that a link leads to.
+    # As in Python, the folder of the link's target.
     _first_path(str(Path(os.path.realpath(path)).parent))
     if name.endswith(".pyc") or content[:2] == importlib.util.MAGIC_NUMBER[:2]:
         loader = SourcelessFileLoader("__main__", name)
@@ -158,7 +158,7 @@ def _compiled(content: bytes) -> CodeType:
 
 def _run_source(source: str | bytes, filename: str, *, is_file: bool = False, **names: Any) -> None:
     if isinstance(source, str):
-        # There is no file with the text of its kernels.
+        # The source of its kernels is in no file.
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     if is_file:
         _run_file(source, filename, **names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-# Where numba's class of device arrays is.
+# The module of numba's class of device arrays.
 _MODULE = "numba.cuda.cudadrv.devicearray"
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-# The folder for PYTHONPATH by which child processes use weft, too.
+# The folder that is added to PYTHONPATH so that child processes also use weft.
 SITE = str(Path(__file__).with_name("_site"))
 
-# numba-cuda's finder. It calls each finder again for the same name, and so itself once there is another numba.cuda.
+# numba-cuda's finder. It calls all finders again for the same name, so it recurses if there is another numba.cuda.
 _REDIRECTOR = "_numba_cuda_redirector"
 
 
@@ -90,8 +90,8 @@ class Finder(MetaPathFinder, Loader):
         if fullname.partition(".")[0] != "numba" or (self.has_numba and not is_cuda(fullname)):
             return None
         if fullname not in _modules.MODULES:
-            # One that only lacks a name is an attribute's error, and says the same. Without `name`: with it, Python
-            # would say something of its own.
+            # `from … import` of a missing name must have the message of an attribute error. Without `name`: with it,
+            # Python would use its own message.
             raise ModuleNotFoundError(_modules.help_for(fullname))
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -125,7 +125,7 @@ class Installed:
         for _, finder in self._redirectors:
             sys.meta_path.remove(finder)
         has_numba = "numba" in sys.modules or _find_numba()
-        # A numba.cuda that is already loaded: later imports get weft.
+        # numba.cuda is already loaded: later imports get weft.
         self._modules = {name: sys.modules.pop(name) for name in list(sys.modules) if is_cuda(name)}
         numba = sys.modules.get("numba")
         if numba is not None:

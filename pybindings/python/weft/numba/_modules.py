@@ -22,7 +22,7 @@ _DRIVER = ("weft.cuda.cudadrv.driver", *_ERRORS)
 _EXTENDING = ("weft.cuda.extending",)
 _SUPPORT = ("weft.numba._support",)
 
-# Each module, with the modules of weft that have its names: the first that has a name gives it.
+# Each module, with the modules of weft that provide its names: the first one with a name is used.
 _OF_CUDA: dict[str, tuple[str, ...]] = {
     "": _CUDA,
     "api": (*_CUDA, "weft.cuda.cudadrv.devicearray"),
@@ -81,7 +81,7 @@ _OF_CUDA: dict[str, tuple[str, ...]] = {
     "vectorizers": ("weft.numba._vectorizers",),
 }
 
-# The same where numba is not installed.
+# The same if numba is not installed.
 _OF_NUMBA: dict[str, tuple[str, ...]] = {
     "": ("weft.numba._host", "weft", "weft.types"),
     "config": (),
@@ -114,7 +114,7 @@ MODULES = {
 # The modules that are settings: writes to them are forwarded to weft.
 CONFIGS = frozenset({"numba.config", "numba.core.config", "numba.cuda.config", "numba.cuda.core.config"})
 
-# Names that are weft's under another one.
+# Names that differ in weft.
 _NAMES = {
     "numba.cuda.dispatcher._Kernel": "weft.cuda:Kernel",
     "numba.cuda.args.ArgHint": "weft._weft:CopyHint",
@@ -164,7 +164,7 @@ _WAYS = {
     "numba.cuda.memory_management": "weft does not use numba's runtime (NRT) in kernels: there is nothing to count",
 }
 
-# Names in weft's modules that are no names of numba's.
+# Names in weft's modules that numba does not have.
 _NOT_NAMES = frozenset({"annotations", "TYPE_CHECKING"})
 
 

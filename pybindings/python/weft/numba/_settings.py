@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 
-# numba's variable, weft's, and what weft's becomes where numba's is on; None for the value as it is.
+# numba's variable, weft's variable, and the value of weft's if numba's is on; None to copy the value.
 _LED: tuple[tuple[str, str, str | None], ...] = (
     ("NUMBA_ENABLE_CUDASIM", "WEFT_DEVICE", "cpu"),
     ("NUMBA_DISABLE_CUDA", "WEFT_DEVICE", "none"),
@@ -33,7 +33,7 @@ _WITHOUT = {
     "NUMBA_FORCE_CUDA_CC": (("",), "kernels are compiled for the device, and `cuda.compile_ptx` takes `cc=`"),
 }
 
-# Those of weft's that `lead` set.
+# The variables of weft that `lead` has set.
 _set: list[str] = []
 
 

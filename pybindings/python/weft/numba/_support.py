@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-# The versions whose names and meaning weft has.
+# The versions whose API weft implements.
 NUMBA_VERSION = "0.61.2"
 CUDA_VERSION = "0.30.4"
 version_info = tuple(int(part) for part in NUMBA_VERSION.split("."))
@@ -55,7 +55,7 @@ def signature(return_type: Any, *args: Any) -> Signature:
 def normalize_signature(sig: Any) -> tuple[tuple[Any, ...], Any]:
     """Give the arguments' types of a signature, and its return type or None, as `numba.core.sigutils` has it."""
     parsed = parse_signature(sig)
-    # A tuple of types says nothing of what is returned.
+    # A tuple of types has no return type.
     named = isinstance(sig, Signature) or (isinstance(sig, str) and not sig.lstrip().startswith("("))
     return tuple(parsed.args), parsed.return_type if named else None
 

@@ -44,7 +44,7 @@ def own_type(value: Any) -> Any:
         return value
     kind = type(value).__name__
     if kind == "Array":
-        # That of records is the record's own.
+        # The alignment of records is that of their own type.
         if not value.aligned and type(value.dtype).__name__ != "Record":
             msg = f"unaligned arrays are not supported in signatures: {value}"
             raise NotImplementedError(msg)

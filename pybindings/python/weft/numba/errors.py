@@ -268,7 +268,7 @@ _joined: dict[type, tuple[type, ...]] = {}
 
 def join(*modules: ModuleType) -> None:
     """Let each class here derive from those of the same name in numba's modules, too."""
-    # From the top down: what derives from a class must find its new bases.
+    # Base classes first: a derived class must see the new bases.
     for name in __all__:
         cls = globals()[name]
         others = [getattr(module, name, None) for module in modules]

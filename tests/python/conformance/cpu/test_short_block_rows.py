@@ -1,4 +1,4 @@
-"""Blocks with short rows of threads: tiles of 8, 16 and 32 threads along x, in blocks of that width and others."""
+"""Blocks with a short x dimension: tiles of 8, 16 and 32 threads along x, in blocks of that width and others."""
 
 import numpy as np
 import pytest
@@ -291,7 +291,7 @@ def test_flags_that_are_asked_for_again(limit):
 
 @cuda.jit
 def own_arrays(x, low, out):
-    """Local arrays: the index is uniform over a row of threads, but each thread has its own element."""
+    """Local arrays: the index is uniform along x, but each thread has its own element."""
     tile = cuda.shared.array((16, 16), np.int32)
     own = cuda.local.array(3, np.int32)
     tx = cuda.threadIdx.x

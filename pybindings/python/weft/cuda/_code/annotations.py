@@ -68,7 +68,7 @@ def _is_empty(cell: Any) -> bool:
 
 def _type(annotation: Any, names: dict[str, Any]) -> Any:
     """Give the type that an annotation is, or what else it is."""
-    # A string in a module whose annotations are all strings is quoted twice.
+    # With `from __future__ import annotations`, a string annotation is quoted twice.
     for _ in range(2):
         if isinstance(annotation, str):
             annotation = _evaluated(annotation, names)

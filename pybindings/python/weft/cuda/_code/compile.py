@@ -103,7 +103,7 @@ def compile(  # its name in numba.cuda
     if not device and str(signature.return_type) != "none":
         msg = "CUDA kernel must have void return type."
         raise TypeError(msg)
-    # The signature is the device function's own, so that its result is converted.
+    # Declare the signature on the device function, so that its result is converted.
     signatures = [signature] if device else []
     if isinstance(pyfunc, Dispatcher) and pyfunc.targetoptions.get("external"):
         msg = f"`{pyfunc.targetoptions['external'][0]}` is linked code: there is nothing to compile"

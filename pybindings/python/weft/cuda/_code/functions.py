@@ -64,9 +64,9 @@ def compile_device(dispatcher: Dispatcher, args: Any, return_type: Any = None) -
     returned = function.result_type(types) if declared_type == none else declared_type
     signature = Signature(none if returned is None else returned, types)
     library = CodeLibrary(dispatcher.__name__, function, types)
-    # Compile its code now, so that errors are reported now.
+    # Compile the code here, so that errors are reported here.
     library.get_asm_str()
-    # Another thread may have been quicker.
+    # Another thread may have been faster.
     return known.setdefault(types, CompileResult(signature, library, {"name": dispatcher.__name__, "device": True}))
 
 

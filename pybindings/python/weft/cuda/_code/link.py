@@ -8,7 +8,7 @@ import types
 from _thread import RLock
 
 from weft._weft import Dispatcher, current_device_id, parse_signature
-from weft.cuda import _devices as _devices  # its hooks of a fork are registered first, so that they are called last
+from weft.cuda import _devices as _devices  # registers its fork hooks first, so that they run last
 from weft.cuda._code.compile import _is_symbol
 from weft.cuda._jit import _make
 from weft.errors import LinkerError
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _ABIS = ("numba", "c")
 
-# Held while a kernel is compiled and loaded that something is linked with.
+# Held while a kernel with linked code is compiled and loaded.
 LOCK = RLock()
-# A child of a fork has no other thread that would release the lock. Its holder compiles: a fork acquires it before all
-# others.
+# In the child of a fork, no other thread exists that could release the lock. Its holder compiles, so a fork acquires it
+# before all other locks.
 os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
@@ -47,7 +47,7 @@ class LinkableCode:
         Not supported: weft has no runtime of its own in kernels.
     """
 
-    # The extension of its files, and the name of what has none.
+    # The file extension, and the name of code without a name.
     kind = ""
     default_name = "<unnamed>"
 
@@ -72,7 +72,7 @@ class LinkableCode:
         self.teardown_callback = teardown_callback
         self._data = data
         self._name = name
-        # Where its file is: includes are looked for there.
+        # The folder of its file, which is searched for includes.
         self._folder: str | None = None
 
     @property
@@ -256,7 +256,7 @@ def declare_device(
     Examples
     --------
     >>> @cuda.declare_device("mul_f32_f32", "float32(float32, float32)", link="functions.cu")
-    ... def mul(x, y):  # what a kernel for a CPU calls
+    ... def mul(x, y):  # called by kernels on a CPU
     ...     return x * y
     """
     if abi not in _ABIS:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Shape = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 
-# Names at which threads meet, and those that threads use which wait for what others write.
+# Names of barriers and collectives, and of operations in loops that wait for other threads' writes.
 _MEETINGS = {
     "syncthreads",
     "syncthreads_count",
@@ -53,7 +53,7 @@ _WAITS = {
     "ldcv",
 }
 
-# One launch at a time: who runs, and what names mean, is known by one.
+# One launch at a time, because the running thread and the meaning of names are global state.
 _LAUNCHING = threading.RLock()
 
 
@@ -151,7 +151,7 @@ def _run(dispatcher: _weft.Dispatcher, launched: threads.Launch, args: tuple[Any
         threads.run_cooperatively(launched, debugger.without_debugger(call))
 
 
-# ---- which names a kernel uses -------------------------------------------------------------------------------------
+# ---- the names that a kernel uses ----------------------------------------------------------------------------------
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     _NDArray = np.ndarray
 
-# Called where a kernel's threads may wait for each other: a loop that loads yields to the others.
+# Called for each load if a kernel's threads may wait for each other, so that a spin loop yields.
 on_load: list[Callable[[], None]] = []
 
 # The dtype names of kernels' casts.
@@ -182,7 +182,7 @@ class Array(_NDArray):
 
 def _in_place(operator: str) -> Callable[[Any, Any], Any]:
     def update(self: Any, other: Any) -> Any:
-        # Element by element, by the rules of the function that says so.
+        # Elementwise, with the typing rules of the function that has marked the operand.
         return (
             getattr(other, f"__r{operator}__")(self)
             if isinstance(other, scalars.Decider)
@@ -394,7 +394,7 @@ class Vectors:
     def viewing(given: np.ndarray[Any, Any], lanes: tuple[str, int]) -> Vectors:
         """View an array as one of vectors."""
         number, count = lanes
-        # A vector of three numbers takes the room of three.
+        # A vector of three numbers has the size of three.
         flat = given.view(np.dtype(number))
         return Vectors(flat.reshape(*flat.shape[:-1], -1, count).view(Array), VectorType(number, count))
 

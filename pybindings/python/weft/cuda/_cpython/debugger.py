@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Modules whose functions are for debuggers to pass over.
+# Modules whose functions debuggers skip.
 _OURS = ("weft", "weft.*", "numpy", "numpy.*", "threading", "contextlib")
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     _Place = tuple[int, int, int, int]
-    # A type, and whether it is that of a number without one of its own; of an instance of a function.
+    # A type, and whether it is that of a weakly typed number.
     _Kind = tuple[_weft.Type, bool]
     _Row = tuple[int, _weft.Type, bool]
 
-# Expressions that only select one of their operands, of whatever type.
+# Expressions that select one of their operands, which may have any type.
 _MEETINGS = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
 _CONVERTERS: dict[tuple[str, bool, bool], Any] = {}
 
@@ -40,11 +40,11 @@ class Expressions:
         instances: list[tuple[str, int, list[str | None]]] = []
         rows: list[tuple[int, tuple[int, int], tuple[int, int], _weft.Type, bool, str | None]] = []
         if dispatcher is not None:
-            # A kernel that the compiler cannot read runs all the same.
+            # A kernel that the compiler rejects still runs.
             with contextlib.suppress(CompileError, SourceError, TypeError, ValueError):
                 instances, rows = _weft.expression_types(dispatcher, args)
         self.instances = instances
-        # By the function's source location: by the expression's location: by instance.
+        # Keyed by the function's source location, then the expression's location; one entry per instance.
         self._types: dict[tuple[str, int], dict[_Place, list[_Row]]] = {}
         self._names: dict[tuple[str, int], dict[str, set[str]]] = {}
         self.weak: dict[int, list[bool]] = {}
@@ -55,7 +55,7 @@ class Expressions:
             if assigned is not None:
                 names = self._names.setdefault((file, line), {})
                 names.setdefault(assigned, set()).add(f"{kind} {weak}")
-                # Those of parameters come first, in their order.
+                # The first entries are the parameters, in order.
                 self.weak.setdefault(instance, []).append(weak)
 
     def of(self, file: str, line: int, args: tuple[Any, ...], *, numpy: bool) -> Function:
@@ -137,7 +137,7 @@ class Function:
             and not self._numpy
             and self._names.get(node.id, set()) <= {f"{kind[0]} {kind[1]}"}
         ):
-            return None  # all that it is assigned has the type
+            return None  # all assigned values have the type
         return converter(*kind, numpy=self._numpy)
 
     def argument(self, at: int, value: Any) -> Any:
@@ -195,7 +195,7 @@ def _converter(kind: _weft.Type, weak: bool, *, numpy: bool) -> Callable[[Any], 
 
         return to_number
     if kind.kind == "optional":
-        return converter(kind.type, weak, numpy=numpy)  # None is no number
+        return converter(kind.type, weak, numpy=numpy)  # None if it is not a number
     if kind.kind in ("tuple", "unituple"):
         items = [converter(each, False, numpy=numpy) for each in kind]
         if not any(items):

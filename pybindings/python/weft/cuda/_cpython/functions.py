@@ -253,7 +253,7 @@ def _type(*args: Any) -> Any:
 
 def _length(numpy: bool) -> Callable[[Any], Any]:
     def length(items: Any) -> Any:
-        # Python counts no more than its largest index.
+        # Python's `len` fails for more items than its largest index.
         count = items.count_all() if isinstance(items, _Range) else len(items)
         return count if numpy else SCALARS["int64"](count)
 
@@ -279,7 +279,7 @@ def _count(numpy: bool) -> Callable[..., Any]:
     return count
 
 
-# Methods of tuples, by their names.
+# Methods of tuples, by name.
 OF_TUPLES = {numpy: {"index": _position(numpy), "count": _count(numpy)} for numpy in (False, True)}
 
 

@@ -208,7 +208,7 @@ def _bits(truths: Any) -> Any:
 
 
 def tile(group: Any, size: Any) -> _Lanes:
-    del group  # tiles count in the block, whichever group they are of
+    del group  # tiles are numbered within the block, for any group
     thread = threads.current()
     size = int(size)
     if size not in (1, 2, 4, 8, 16, 32):
@@ -246,7 +246,7 @@ for _name, _op in {
     NAMES[f"weft.cuda.cg.{_name}"] = _op
 
 
-# ---- what the values of a group are together -----------------------------------------------------------------------
+# ---- reductions and scans of a group -------------------------------------------------------------------------------
 
 
 def _like(value: Any, other: Any) -> Any:
@@ -276,7 +276,7 @@ def _folded(values: list[Any], op: Any) -> list[Any]:
 
 
 def _numbers(values: list[Any], op: Any) -> list[Any]:
-    # Truths are summed up as int32.
+    # Bools are summed as int32.
     return [INT32(value) if isinstance(value, bool) and op is summed else value for value in values]
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 INT32, INT64, UINT32 = SCALARS["int32"], SCALARS["int64"], SCALARS["uint32"]
-# By path.
+# Keyed by path.
 NAMES: dict[str, Any] = {}
-# Those that are numbers of the running thread rather than functions: read when they are named.
+# Special registers of the running thread, which are read when their name is evaluated.
 REGISTERS: dict[str, Callable[[], Any]] = {
     "weft.cuda.laneid": lambda: INT32(threads.current().lane),
     "weft.cuda.warpsize": lambda: INT32(WARP),
@@ -54,7 +54,7 @@ def site(depth: int = 2) -> Any:
     return frame.f_code, frame.f_lasti, frame.f_lineno
 
 
-# ---- where a thread is ---------------------------------------------------------------------------------------------
+# ---- thread indices ------------------------------------------------------------------------------------------------
 
 
 class Extent:
@@ -165,7 +165,7 @@ def _warp(name: str) -> None:
 
 
 def _by_keywords(function: Any) -> Any:
-    # Numba's names of the parameters differ from function to function.
+    # The parameter names in Numba differ between functions.
     return lambda *args, **kwargs: function(*args, *kwargs.values())
 
 
@@ -299,7 +299,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "exch": lambda _old, item: item,
     "cas": lambda old, compare, item: item if _bytes(old) == _bytes(compare) else old,
 }
-# A thread that takes this many consecutive steps without a change waits for another thread, which never arrives.
+# A thread that executes this number of consecutive atomic operations without effect waits for another thread forever.
 _IDLE = 1_000_000
 
 
@@ -310,7 +310,7 @@ def _place(index: Any) -> Any:
 
 def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
     thread = threads.current()
-    # Of a pointer, too.
+    # The target may be a pointer.
     place = int(index) if isinstance(target, Pointer) else _place(index)
     numbers = np.ndarray.__getitem__(target, place) if isinstance(target, Array) else target[place]
     old = shown(numbers)
@@ -321,7 +321,7 @@ def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
     changed = _bytes(kind(new)) != _bytes(old)
     thread.idle = 0 if changed else thread.idle + 1
     if thread.launch.scheduler is not None:
-        # A thread that changes nothing may be waiting.
+        # A thread whose operation has no effect may be waiting.
         if not changed:
             thread.launch.scheduler.pause(thread)
     elif thread.idle > _IDLE:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Functions that are made here are of this module, and never run by CPython themselves.
+# Functions that are created here belong to this module, and CPython never runs them.
 MODULE = __name__
 _MADE: dict[Any, tuple[Callable[..., Any], Any]] = {}
 _numbers = itertools.count()
@@ -100,7 +100,7 @@ def _make(
 ) -> tuple[Callable[..., Any], Any]:
     params = [f"a{i}" for i in range(len(types))]
     given = [*params[:count], *(f"{name}={param}" for name, param in zip(others, params[count:], strict=True))]
-    # By its name, as this Python may have none of them.
+    # By name, because this Python version may not have the function.
     of_module = what.startswith(("math.", "cmath."))
     names = {"math": math, "cmath": cmath} if of_module else {"function": function}
     called = f"{what if of_module else 'function'}({', '.join([*given, *([words] if words else [])])})"

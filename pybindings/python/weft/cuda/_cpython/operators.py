@@ -50,7 +50,7 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
     "rshift": python.rshift,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {"neg": python.neg, "pos": python.pos, "invert": python.invert}
-# As Python has the operators of what are no numbers.
+# Python's operators, for operands that are not numbers.
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": python.add,
     "sub": python.sub,
@@ -83,7 +83,7 @@ def _quotient(a: float, b: float) -> float:
 
 
 def _integers(operator: str, kind: str, a: int, b: int) -> Any:
-    if kind == "boolean":  # the sum of truths is whether one is, their product whether both are
+    if kind == "boolean":  # the sum of bools is `or`, the product `and`
         return bool(a | b if operator in ("add", "or") else a & b if operator in ("mul", "and") else a ^ b)
     if operator == "pow":
         return SCALARS[kind](_integer_power(kind, a, b))
@@ -157,7 +157,7 @@ def known_complex_power(left: Any, exponent: int) -> Any:
     return native.expression(f"a0 ** {exponent}", (number(left),))
 
 
-# ---- by Numba's rules ----------------------------------------------------------------------------------------------
+# ---- with Numba's rules --------------------------------------------------------------------------------------------
 
 
 def compute(operator: str, left: Any, right: Any) -> Any:
@@ -213,7 +213,7 @@ def _numba_unary(operator: str, value: Any) -> Any:
     return convert(_UNARY[operator](int(value)))
 
 
-# ---- by NumPy's ----------------------------------------------------------------------------------------------------
+# ---- with NumPy's rules --------------------------------------------------------------------------------------------
 
 
 def weakened(value: Any) -> Any:
@@ -288,14 +288,14 @@ def _numpy_unary(operator: str, value: Any) -> Any:
     return weakened(found) if is_weak(value) else found
 
 
-# ---- what rewritten code calls -------------------------------------------------------------------------------------
+# ---- called by rewritten code --------------------------------------------------------------------------------------
 
 
 def _unknown(symbol: str, left: Any, right: Any) -> TypeError:
     return TypeError(f"`{symbol}` does not take {type(left).__name__} and {type(right).__name__}")
 
 
-# The types of numbers that Python's own classes are.
+# The number types of Python's classes.
 CLASSES: dict[Any, Any] = {}
 
 
@@ -336,7 +336,7 @@ class Rules:
             found = known_complex_power(left, exponent)
             return weakened(found) if self.numpy and is_weak(left) else found
         if self.numpy and kind is not None and is_weak(left) and is_integer(kind) and exponent < 0:
-            return self.binary("pow", left, float(exponent))  # as Python's ints have it
+            return self.binary("pow", left, float(exponent))  # as for Python ints
         if self.numpy and kind is not None:
             return numpy_compute("pow", left, exponent, known=True)
         return self.binary("pow", left, exponent)

@@ -9,7 +9,7 @@ import functools
 
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HALVES = ("float16", "bfloat16")
-# Types that give `float32` when combined with one: in operators, and where values of several types merge.
+# Types that combine with `float32` to `float32`: in operators, and in unification.
 _BESIDE_FLOAT32 = {*_HALVES, "float32", "boolean", "int8", "uint8", "int16"}
 _IN_FLOAT32 = {*_HALVES, "float32", "int8", "uint8", "int16", "uint16"}
 _BESIDE_HALF = {"float16": {"boolean", "int8"}, "bfloat16": {"boolean", "int8", "uint8"}}

@@ -49,12 +49,12 @@ _COMPARISONS: dict[type, str] = {
 _MEMBERS: dict[type, str] = {ast.Is: "same", ast.IsNot: "other", ast.In: "within", ast.NotIn: "beyond"}
 # Bits of a code object's flags: those of `from __future__`.
 _FUTURES = 0x1FF0000
-# Products, powers and shifts of literals with more bits are left to run time by CPython's compiler.
+# CPython's compiler does not fold products, powers and shifts of literals with more bits.
 _LONGEST = 128
 _WORD = 1 << 64
 # The prefix of a constant that is replaced by an object.
 _OBJECT = "\0weft "
-# The variable of an inner function that is called with several types which has its arguments.
+# A variable for the arguments of an inner function that is called with several types.
 _ARGUMENTS = "weft arguments"
 # Before 3.12, expressions in an f-string have locations that differ from those of the source.
 _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
@@ -63,14 +63,14 @@ _PLACES_IN_FSTRINGS = sys.version_info >= (3, 12)
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, attribute: Callable[[Any, str], Any], known: Function, *, numpy: bool) -> None:
         self.attribute, self.known = attribute, known
-        # The parameters of the inner functions around, and whether something needs the arguments of the call.
+        # The parameters of the enclosing inner functions, and whether their code needs the arguments of the call.
         self.inner: list[list[str]] = []
         self.used: list[bool] = []
         self.rules, self.numpy = RULES[numpy], numpy
         self.objects: list[Any] = []
         self.in_text = False
 
-    # ---- calls of what is no name ----
+    # ---- calls of objects without a name ----
 
     def _object(self, value: Any) -> ast.expr:
         at = next((at for at, known in enumerate(self.objects) if known is value), len(self.objects))
@@ -82,7 +82,7 @@ class _Rewriter(ast.NodeTransformer):
         return _placed(ast.Call(_placed(self._object(function), node), list(args), []), node)
 
     def _method(self, name: str, node: ast.AST, *args: ast.expr) -> Any:
-        # One object for all calls: a bound method is another each time.
+        # Cache bound methods, since each attribute access creates a new one.
         bound = self.__dict__.setdefault("_bound", {})
         return self._call(bound.setdefault(name, getattr(self.rules, name)), node, *args)
 
@@ -193,7 +193,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         names, first = self.inner.pop(), node.body[0]
         if self.used.pop():
-            # As they are at the call: the function may assign to them.
+            # Save the arguments at the start, since the function may assign to its parameters.
             given = _placed(
                 ast.Tuple([_placed(ast.Name(name, ast.Load()), first) for name in names], ast.Load()), first
             )
@@ -201,7 +201,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        # The callee has no name here: there are no statements.
+        # A lambda has no statements that could save its arguments.
         before, self.inner = self.inner, []
         try:
             return self.generic_visit(node)
@@ -209,11 +209,11 @@ class _Rewriter(ast.NodeTransformer):
             self.inner = before
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
-        node.annotation = None  # it means nothing in a kernel
+        node.annotation = None  # it has no effect in a kernel
         return node
 
     def _pattern(self, node: Any) -> Any:
-        return node  # patterns have no operators, and are no calls
+        return node  # patterns contain no operators or calls
 
     visit_MatchValue = visit_MatchClass = visit_MatchMapping = _pattern
 
@@ -334,7 +334,7 @@ def rewritten(
     if definition is None or definition.name != code.co_name or "__class__" in code.co_freevars:
         return None
     rewriter = _Rewriter(attribute, known, numpy=numpy)
-    # Its defaults are the function's; its decorators have the code begin where it did.
+    # The defaults are those of the original function; the decorators preserve the first line number.
     definition.args.defaults = [_placed(ast.Constant(None), each) for each in definition.args.defaults]
     definition.args.kw_defaults = [each and _placed(ast.Constant(None), each) for each in definition.args.kw_defaults]
     for arg in ast.walk(definition.args):
@@ -348,9 +348,9 @@ def rewritten(
     ast.increment_lineno(definition, code.co_firstlineno - starts)
     inner: ast.stmt = definition
     outside: list[ast.stmt] = []
-    # A function that reads its own name, or that of the class, does not read a variable of the enclosing function here.
+    # Rename it, so that its own name, or that of the class, is not read from the enclosing function here.
     definition.name = f"weft {definition.name}"
-    if around is not None:  # it decides what names that begin with two underscores are
+    if around is not None:  # the class determines the mangling of private names
         outside = [_placed(ast.Global([around]), definition)]
         inner = _placed(ast.ClassDef(around, [], [], [inner], []), definition)
         inner.type_params = []  # type: ignore[attr-defined]
@@ -359,7 +359,7 @@ def rewritten(
     outer.type_params = []  # type: ignore[attr-defined]
     tree = ast.fix_missing_locations(ast.Module([_placed(outer, definition)], []))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # constants are called
+        warnings.simplefilter("ignore")  # the compiler warns about calls of constants
         whole = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
     found = _found(whole, definition.name, code.co_firstlineno)
     if found is None or found.co_varnames[: found.co_argcount] != code.co_varnames[: code.co_argcount]:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# By the names of their dtypes: the classes of numbers in kernels.
+# The classes of numbers in kernels, by dtype name.
 SCALARS: dict[str, Any] = {}
-# By NumPy's classes: the same.
+# The same, by NumPy class.
 _OF_NUMPY: dict[type, Any] = {}
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _FLOATS = ("float16", "float32", "float64")
@@ -36,7 +36,7 @@ def _to_integer(value: Any, bits: int, signed: bool) -> int:
     """Convert a number: floats are truncated and saturate (at 32 bits if there are fewer), integers are cut."""
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        # Less than 32 bits are those of an int32.
+        # Narrower types saturate to int32.
         wide, low_ones = max(bits, 32), signed or bits < 32
         low, high = (-(1 << (wide - 1)), (1 << (wide - 1)) - 1) if low_ones else (0, (1 << wide) - 1)
         if math.isnan(number):
@@ -56,7 +56,7 @@ def type_name(value: Any) -> str | None:
     known = _NAMES.get(cls)
     if known is not None:
         return known
-    if isinstance(value, int):  # a member of an enum, too
+    if isinstance(value, int):  # also a member of an enum
         return "int64" if -(1 << 63) <= value < 1 << 63 else "uint64"
     if isinstance(value, np.generic):
         return value.dtype.name if value.dtype.name in SCALARS else "boolean" if value.dtype.kind == "b" else None

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 else:
     _Names = dict
 
-__all__ = ["collectives"]  # it has rows of NAMES
+__all__ = ["collectives"]  # imported for its entries in NAMES
 
 # ---- modules -------------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ class _Module:
         if module is pdb and name == "set_trace":
             return set_trace_here()
         if module.__name__ in ("math", "cmath") and not hasattr(module, name):
-            return functools.partial(_native, None, f"{module.__name__}.{name}", numpy)  # of a newer Python
+            return functools.partial(_native, None, f"{module.__name__}.{name}", numpy)  # of a newer Python version
         value = getattr(module, name)
         special = _special(module, name, value, numpy=numpy)
         return meaning(value, numpy=numpy) if special is None else special
@@ -117,7 +117,7 @@ def _real(value: Any) -> Any:
 
 def _native(function: Any, what: str, numpy: bool, *args: Any, **kwargs: Any) -> Any:
     if numpy and len(args) > 1 and any(type_name(arg) is not None and not is_weak(arg) for arg in args):
-        # Untyped operands take the type of the others.
+        # Weakly typed operands are converted to the type of the others.
         common = RULES[numpy].common(list(args))
         if common is not None:
             args = tuple(RULES[numpy].converted(arg, common[0], weak=False) if is_weak(arg) else arg for arg in args)
@@ -132,7 +132,7 @@ def _of_numpy(name: str, *, numpy: bool) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and not kwargs and all(type_name(arg) is not None for arg in args):
-            # NumPy computes functions that compiled code does not have.
+            # NumPy computes functions that compiled code does not support.
             with contextlib.suppress(CompileError):
                 return _native(function, f"np.{name}", numpy, *args)
         values = [_unwrapped(arg) for arg in args]
@@ -183,11 +183,11 @@ def _module(module: types.ModuleType, *, numpy: bool) -> _Module:
     return known
 
 
-# ---- what a value of Python's is in a kernel -----------------------------------------------------------------------
+# ---- conversion of Python values to those of a kernel --------------------------------------------------------------
 
 _NUMPY_TYPES: dict[Any, Any] = {getattr(np, name): cls for name, cls in SCALARS.items() if hasattr(np, name)}
 _NUMPY_TYPES[np.bool_] = SCALARS["boolean"]
-# Types whose values are the same in a kernel.
+# Types whose values need no conversion.
 _PLAIN = {int, float, complex, bool, str, bytes, type(None), *SCALARS.values(), Array, Record, Vector}
 
 
@@ -301,7 +301,7 @@ class _Scope(_Names):
 
     def __init__(self, module: dict[str, Any], *, numpy: bool) -> None:
         super().__init__(module)
-        # Debuggers evaluate without __getitem__: names of weft and of modules are looked up here.
+        # Debuggers evaluate without __getitem__: resolve names of weft and of modules here.
         for name, value in module.items():
             if not name.startswith("__") and isinstance(value, (KernelName, types.ModuleType, _weft.Type, np.ndarray)):
                 self[name] = meaning(value, numpy=numpy)
@@ -309,20 +309,20 @@ class _Scope(_Names):
         self._module, self._numpy = module, numpy
 
     def __getitem__(self, name: str) -> Any:
-        # A name that a debugger has stored here takes precedence.
+        # A name that a debugger has stored takes precedence.
         if name in self._module:
             return meaning(self._module[name], numpy=self._numpy)
         return super().__getitem__(name)
 
 
-# By the identity of the globals and of the functions, and by their rules, as of the present launch.
+# Keyed by the identity of the globals or the function, and the typing rules; for the current launch.
 _SCOPES: dict[tuple[int, bool], tuple[dict[str, Any], _Scope]] = {}
 _FUNCTIONS: dict[tuple[int, bool], tuple[Any, Any]] = {}
-# The compiler's expression types for the present launch.
+# The compiler's expression types for the current launch.
 _KNOWN: list[Expressions] = [Expressions()]
 _NUMPY = [False]
-# By the identity of a function's code, which is held: its source, and the code compiled from it for given expression
-# types.
+# Keyed by the identity of a function's code, which the value references: its source, and the code compiled from it for
+# given expression types.
 _TEXTS: dict[int, tuple[types.CodeType, tuple[str, int, str | None] | None]] = {}
 _CODES: dict[tuple[int, Any], types.CodeType] = {}
 
@@ -359,7 +359,7 @@ class _Version:
         defaults = function.__defaults__ or ()
         self.defaults = dict(zip(self.params[count - len(defaults) : count], defaults, strict=True))
         self.defaults |= function.__kwdefaults__ or {}
-        # By the kinds of a call's arguments.
+        # Keyed by the kinds of a call's arguments.
         self.made: dict[tuple[Any, ...], tuple[types.FunctionType, Function]] = {}
 
     def for_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -421,7 +421,7 @@ def rescoped(function: types.FunctionType, dispatcher: Any = None, *, numpy: boo
         return known[1]
     made = _Version(function, dispatcher, numpy=numpy)
     functools.update_wrapper(made, function)
-    # Before the cells: a function may be in its own.
+    # Before the cells are filled: a function may reference itself.
     _FUNCTIONS[id(function), numpy] = (function, made)
     made.fill()
     return made

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     Index = tuple[int, int, int]
 
-# Threads of Python's that there are at a time, where blocks may wait for each other.
+# The most Python threads at a time, if blocks may wait for each other.
 _MOST = 1024
-# Loads of a thread, after which another one goes on where one may wait for what the other writes.
+# The number of loads after which a thread yields, if threads may wait for each other's writes.
 _LOADS = 256
 _STACK = 1 << 20
 
@@ -42,7 +42,7 @@ class Block:
         self.dynamic = np.full(dynamic_bytes, 0xCD, np.uint8)
         self.arrays: dict[Any, Any] = {}
         self.threads: list[Thread] = []
-        self.alive = self.arrived = 0  # threads that have not returned, and those of them that are at a barrier
+        self.alive = self.arrived = 0  # numbers of threads that have not returned, and of those at a barrier
 
 
 class Thread:
@@ -174,7 +174,7 @@ class Scheduler:
         self.error: tuple[BaseException, Thread] | None = None
         self.workers: dict[Thread, threading.Thread] = {}
         self.main_done = threading.Event()
-        self.alive, self.arrived = len(self.threads), 0  # as those of a block, at barriers of the grid
+        self.alive, self.arrived = len(self.threads), 0  # the same as for a block, for grid barriers
 
     def run(self) -> None:
         """Run all of them to their ends."""
@@ -250,7 +250,7 @@ class Scheduler:
             self._give(following)
 
     def _wait_for_the_end(self) -> None:
-        # With a limit, so that Ctrl-C is seen on every platform.
+        # With a timeout, so that Ctrl-C works on all platforms.
         while not self.main_done.wait(0.2):
             pass
 
@@ -284,17 +284,17 @@ class Scheduler:
                     thread.baton.release()
                 worker.join(0.2)
             if worker.is_alive() and worker.ident is not None:
-                # It runs, without a step that looks whether it is to go on.
+                # It runs code that never checks for the end of the launch.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(Stopped))
                 worker.join(5)
 
-    # ---- what a running thread calls ----
+    # ---- called by the running thread ----
 
     def pause(self, thread: Thread) -> None:
         """Let another thread go on, if there is one."""
         if self.error is not None:
             raise Stopped
-        # To the end of the line.
+        # To the end of the queue.
         if self.ready.pop(thread, 0) is None:
             self.ready[thread] = None
         following = self._next()
@@ -327,7 +327,7 @@ class Scheduler:
         if thread.loads % _LOADS == 0:
             self.pause(thread)
 
-    # ---- who goes on ----
+    # ---- scheduling ----
 
     def _resume_complete(self, thread: Thread) -> None:
         """Resume the threads whose collective operation is complete, after a thread has arrived or ended."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._cpython.threads import Thread
 
-    # A thread's result, from its rank in the group and the values of all members, in their order.
+    # A thread's result, from its rank in the group and the values of all members in order.
     Combine = Callable[[int, dict[int, Any]], Any]
 
 WARP = 32
@@ -84,7 +84,7 @@ def stranded(alive: list[Thread]) -> Iterable[list[Thread]]:
     return [hand_out(group) for group in groups.values()]
 
 
-# ---- what each lane gets -------------------------------------------------------------------------------------------
+# ---- the result of each lane ---------------------------------------------------------------------------------------
 
 
 def nothing(rank: int, brought: dict[int, Any]) -> None:
@@ -157,7 +157,7 @@ def _elected(lane: int, brought: dict[int, Any]) -> bool:
     return lane == min(brought)
 
 
-# By the name of the function: what each lane gets.
+# The result of each lane, by the name of the function.
 COMBINE: dict[str, Combine] = {
     "shfl_sync": _shuffled(lambda lane, by, width: lane // width * width + by % width),
     "shfl_up_sync": _shuffled(_up),

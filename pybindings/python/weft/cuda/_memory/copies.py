@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The kinds of dtypes that kernels convert to each other; besides, bfloat16 has none of NumPy's.
+# The kinds of dtypes that kernels convert to each other. bfloat16 is another one, but not a NumPy kind.
 _NUMBERS = "biufc"
 
 
@@ -187,7 +187,7 @@ def source(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     from_device = isinstance(value, DeviceNDArray)
     if not from_device and hasattr(value, "__cuda_array_interface__") and not isinstance(value, np.ndarray):
         value, from_device = as_cuda_array(value), True
-    # A tuple is a record where the elements are some.
+    # For an array of records, a tuple is a record.
     record = dtype.names is not None and not hasattr(value, "dtype")
     host: Any = value if from_device else np.asarray(value, dtype if record else None)
     more = max(host.ndim - len(shape), 0)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Order = Literal["C", "F", "A"]
 
 
-# Bytes of memory with gaps that come to the host as they are, more of them than twice the elements' without the gaps.
+# A strided array is copied to the host with its gaps up to this size, or up to twice the size of its elements.
 _GAPS = 1 << 16
 
 
@@ -41,7 +41,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
     >>> assert (cuda.to_device(np.arange(3)) * 2).copy_to_host().tolist() == [0, 2, 4]
     """
 
-    # The stream that copies use where none is named.
+    # The default stream of copies.
     stream: Any = 0
 
     def __new__(
@@ -78,7 +78,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
             array.stream = as_stream(stream)
         return array
 
-    # --- What it is ---
+    # --- Attributes ---
 
     @property
     def alloc_size(self) -> int:
@@ -136,7 +136,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         if self.dtype.names is not None:
             import contextlib
 
-            # Fields that overlap or lie in another order have none.
+            # Fields that overlap or are in another order have none.
             with contextlib.suppress(ValueError):
                 descr["descr"] = self.dtype.descr
         return {
@@ -450,7 +450,7 @@ class DeviceNDArray(Shapes[Element], Operators[Element], _weft.DeviceArrayBase):
         extent, stride = self.shape[axis], self.strides[axis]
         start, stop, step = item.indices(extent)
         count = len(range(start, stop, step))
-        # A step that leads out of any memory leads from no element to another.
+        # A stride beyond 63 bits occurs only with a single element, where it is unused.
         return start * stride if count else 0, count, stride * step if abs(stride * step) < 1 << 63 else stride
 
     def whole_index(self, item: Any, axis: int) -> int:
@@ -491,7 +491,7 @@ if TYPE_CHECKING:
         """Make an array in memory that an owner keeps: what arrays, views and memory of other libraries are made by."""
         ...
 else:
-    # Not by `DeviceNDArray.__new__`, which is Python's and takes numba's arguments: views are made often.
+    # Bypass the slower `DeviceNDArray.__new__`, which takes numba's arguments: views are created often.
     array_at = functools.partial(_weft.DeviceArrayBase.__new__, DeviceNDArray)
 
 
@@ -538,7 +538,7 @@ def read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
         from weft.cuda._memory import copies
         from weft.cuda._memory.ordering import ordered
 
-        # Elements between those of the array are not copied: a column does not copy its matrix.
+        # Do not copy the elements in the gaps: a column must not copy its matrix.
         with ordered([array], stream) as chosen:
             array = copies.compact(array, "K", chosen)
         low, high, contiguous = 0, array.nbytes, True
@@ -546,7 +546,7 @@ def read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
     memory = np.empty(high - low, np.uint8)
     _weft.copy_to_host(array.device, array.address + low, memory, stream or array.stream)
     host = np.ndarray(array.shape, array.dtype, memory.data, -low, array.strides)
-    # A view of a bigger piece of memory is cut out of it, in NumPy's own order.
+    # Copy a strided view out of the larger buffer, in NumPy's order.
     return host if contiguous else host.copy(order="K")
 
 
@@ -570,7 +570,7 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
         host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)
         return
-    # Memory between the elements is not touched. The elements are copied in their order in memory.
+    # The gaps between elements are not written. The elements are copied in memory order.
     upwards = tuple(slice(None, None, -1 if stride < 0 else None) for stride in array.strides)
     axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     host = np.ascontiguousarray(value[upwards].transpose(axes))

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# NumPy's names in an index, with the attribute that each one is.
+# NumPy's names as keys, with the attribute for each.
 # (https://numpy.org/doc/stable/reference/generated/numpy.ndarray.flags.html)
 _NAMES = {
     "C_CONTIGUOUS": "c_contiguous", "CONTIGUOUS": "c_contiguous", "C": "c_contiguous",

@@ -30,7 +30,7 @@ class Index:
     """One array of a key: indices of one axis, or numbers of elements of several, which a mask gives."""
 
     array: Any
-    # The first axis, and extents and strides of all that it stands for.
+    # The first axis, and the extents and strides of all indexed axes.
     axis: int
     extents: tuple[int, ...]
     strides: tuple[int, ...]
@@ -46,12 +46,12 @@ class Index:
 class Parts:
     """The selection of a key with arrays: the remaining axes, the arrays, and where the axes of these go."""
 
-    # From the first element of the array to that of the sliced part, in bytes.
+    # The byte offset of the sliced part's first element.
     start: int
     shape: list[int]
     strides: list[int]
     indices: list[Index]
-    # The number of remaining axes before those of the indices.
+    # The number of remaining axes before the indices' axes.
     before: int
 
 
@@ -75,13 +75,13 @@ def split_key(target: DeviceNDArray, key: Any) -> Parts:
     """Split a key that has an array; bounds of the arrays are not checked yet."""
     items = list(key) if isinstance(key, tuple) else [key]
     items = [as_index(item) if is_array_index(item) else item for item in items]
-    # Where `...` expands to no axis at all, it still separates the arrays before it from those after it.
+    # Even if `...` expands to no axis, it separates the arrays before it from those after it.
     gap = next((at for at, item in enumerate(items) if item is Ellipsis), len(items))
     named = len(items)
     items = target.without_ellipsis(items)
     gap = gap if len(items) < named else len(items)
     start, axis, shape, strides, indices = 0, 0, [], [], []
-    # Positions of the arrays among the items; an integer beside arrays counts as one.
+    # Positions of the arrays among the items; with arrays, an integer also counts as one.
     places: list[int] = []
     before = 0
     for place, item in enumerate(items):

@@ -87,7 +87,7 @@ def _host_array_of(tensor: DLPackTensor) -> np.ndarray[Any, Any]:
     import numpy as np
 
     array: np.ndarray[Any, Any] = np.asarray(tensor)
-    # NumPy has no bfloat16 of its own: there it reads integers of as many bits.
+    # NumPy has no bfloat16: it gets integers of the same width.
     dtype = _weft.as_dtype(tensor.dtype)
     return array if array.dtype == dtype else array.view(dtype)
 
@@ -130,7 +130,7 @@ def allocate(shape: Sequence[int], dtype: Any, device: tuple[int, int]) -> Devic
         return device_array(shape, dtype)
 
 
-# --- The other way ---
+# --- Export ---
 
 
 def device_of(array: DeviceNDArray) -> tuple[int, int]:

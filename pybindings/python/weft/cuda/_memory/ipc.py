@@ -167,7 +167,7 @@ def handle_of(context: Context, memory: Any) -> IpcHandle:
     """Give a handle of memory that the driver allocated; see `Context.get_ipc_handle`."""
     address = address_of(memory.device_pointer)
     if _weft.device_kind() == "cpu":
-        # Memory of a process that no other one reaches: programs that pass handles run where they open none.
+        # Memory that other processes cannot access: programs may create handles that are never opened.
         return IpcHandle(memory, _named(address), memory.size, context.device.get_device_identity())
     handle, base, _ = _weft.share_memory(context.device.id, address)
     return IpcHandle(memory, handle, memory.size, context.device.get_device_identity(), address - base)

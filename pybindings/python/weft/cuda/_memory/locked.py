@@ -274,7 +274,7 @@ def _shared(of: Any, shape: Any, dtype: Any, strides: Any, order: str, stream: A
         msg = f"memory shared by host and device cannot have elements of dtype {element}, which are Python objects"
         raise TypeError(msg)
     memory = allocate(nbytes, mapped=of is not np.ndarray, **options)
-    # NumPy's arrays keep what their memory is of.
+    # The `base` of a NumPy array keeps the owner of its memory alive.
     array = np.ndarray.__new__(of, extents, element, np.asarray(Block(memory)), strides=steps)
     if of is not np.ndarray:
         array._memory = memory
@@ -353,7 +353,7 @@ def mapped(*arylist: np.ndarray[Any, Any], stream: Any = 0) -> Iterator[DeviceND
     owners: list[list[Any]] = []
     for array in arylist:
         memory = _lock(array, mapped=True)
-        # The names that the block bound outlive it: the owner releases the memory.
+        # Names bound in the `with` block outlive it: the owner releases the memory.
         owners.append([memory, array])
         device = array_at(
             owners[-1], memory.device_address, array.shape, array.strides, array.dtype, memory.device,

@@ -103,7 +103,7 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     extents = _extents(shape)
     _check_order(order)
     element = _weft.as_dtype(np.float64 if dtype is None else dtype)
-    # NumPy too counts empty dimensions as one here.
+    # NumPy also counts empty dimensions as one here.
     nbytes = math.prod(extent for extent in extents if extent) * element.itemsize
     if nbytes >= 1 << 63:
         raise _too_big(shape, element, nbytes)

@@ -152,7 +152,7 @@ class NumbaCUDAMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
 
 
 _lock = threading.RLock()
-# The class that was set, and its instance for each device.
+# The current manager class, and its instance for each device.
 _class: type[BaseCUDAMemoryManager] | None = None
 _managers: dict[int, Any] = {}
 
@@ -206,7 +206,7 @@ def _named() -> type[BaseCUDAMemoryManager]:
 
     name = _weft.memory_managers()[1]
     if name is None:
-        # Only another device has a manager.
+        # Only another device has a manager instance.
         return NumbaCUDAMemoryManager
     try:
         found: type[BaseCUDAMemoryManager] = importlib.import_module(name)._numba_memory_manager

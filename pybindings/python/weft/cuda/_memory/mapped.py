@@ -38,7 +38,7 @@ class Lent:
         self.device_address = self.address if on_device is None else address_of(on_device)
         self.nbytes = nbytes
         self.device = device
-        # At the end of a process all memory goes anyway.
+        # At process exit, all memory is freed anyway.
         weakref.finalize(self, _give_back, [pointer], device).atexit = False
 
 
@@ -63,7 +63,7 @@ def allocate(nbytes: int, *, mapped: bool, managed: bool = False, attach_global:
     context = _with_manager()
     if context is None:
         return _weft.HostMemory(nbytes, managed=managed, attach_global=attach_global)
-    # At least a byte: an array without elements has an address, too.
+    # At least one byte: an empty array also has an address.
     size = max(nbytes, 1)
     pointer: Any = context.memallocmanaged(size, attach_global) if managed else context.memhostalloc(size, mapped)
     return Lent(pointer, nbytes, context.device.id)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._memory.device_array import DeviceNDArray
 
-# Elements that a thread goes over: on the CPU, and on a GPU.
+# Elements per thread: on the CPU, and on a GPU.
 _LONG = 4096
 _SHORT = 32
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.cuda._memory.device_array import DeviceNDArray
 
 
-# Whether reductions of all elements are NumPy's numbers.
+# Whether reductions of all elements return NumPy scalars.
 _numbers = False
 
 
@@ -69,7 +69,7 @@ def _apply(name: str, *operands: Any, out: Any = None) -> Any:
 
     from weft.cuda._ufunc import numpy_ufuncs
 
-    # For strings every object is an operand: otherwise such objects would silently compare as unequal.
+    # For strings, every object is an operand: otherwise it would compare as unequal without an error.
     of_texts = any(getattr(operand, "dtype", np.dtype(bool)).kind in "SU" for operand in operands)
     if not of_texts and not all(map(numpy_ufuncs.is_operand, operands)):
         return NotImplemented
@@ -99,7 +99,7 @@ class Operators(Array[Element]):
     __rshift__, __rrshift__, __irshift__ = (
         _binary("right_shift"), _binary("right_shift", True), _in_place("right_shift")
     )  # fmt: skip
-    # Any: `object` has them as bools.
+    # Typed as Any, because `object` declares bool results.
     __eq__, __ne__ = _comparison("equal"), _comparison("not_equal")
     __lt__, __le__, __gt__, __ge__ = (
         _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
@@ -107,7 +107,7 @@ class Operators(Array[Element]):
     __neg__, __pos__, __invert__, __abs__ = (
         _unary("negative"), _unary("positive"), _unary("invert"), _unary("absolute")
     )  # fmt: skip
-    # As NumPy's arrays: what `==` compares by elements has no hash.
+    # As for NumPy arrays: an object with an elementwise `==` is not hashable.
     __hash__ = None  # type: ignore[assignment]
 
     def __pow__(self, other: Any) -> Any:
@@ -139,7 +139,7 @@ class Operators(Array[Element]):
 
         return dispatch(ufunc, method, inputs, keywords)
 
-    # --- As a number ---
+    # --- Conversions to numbers ---
 
     def __bool__(self) -> bool:
         if self.size > 1:
@@ -173,13 +173,13 @@ class Operators(Array[Element]):
         return index
 
     def __str__(self) -> str:
-        # As in NumPy, the number of a 0-d array; the elements of other arrays are not copied.
+        # As in NumPy, format the number of a 0-d array; other arrays are not copied to the host.
         if self.ndim or self.dtype.names is not None or _weft.is_recording():
             return repr(self)
         return str(self.copy_to_host()[()])
 
     def __format__(self, spec: str) -> str:
-        # As of NumPy's, that of Python's number.
+        # As in NumPy, use the method of the Python number.
         if self.ndim or self.dtype.names is not None or _weft.is_recording():
             return super().__format__(spec)
         return format(self.item(), spec)

@@ -46,7 +46,7 @@ def ordered(arrays: Sequence[Any], stream: Any = 0) -> Iterator[Any]:
     try:
         others = _others(given, chosen)
         if others and isinstance(chosen, StreamBase) and chosen.is_capturing():
-            # Work that another library captures waits for nothing outside of its graph, and nothing waits for it.
+            # Work that another library captures into a graph has no dependencies outside of the graph.
             others = []
         for other in others:
             _follow(chosen, other)
@@ -72,7 +72,7 @@ def _others(given: Sequence[Any], chosen: Any) -> list[Any]:
     own = int(chosen)
     others = {int(each): each for each in given}
     others.pop(own, None)
-    # The default stream and those that weft makes wait for each other. A stream of another library's may not.
+    # The default stream and weft's streams synchronize with each other. A stream of another library may not.
     if not own:
         return [each for each in others.values() if _is_foreign(each)]
     if not _is_foreign(chosen):

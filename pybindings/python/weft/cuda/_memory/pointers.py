@@ -70,7 +70,7 @@ class MemoryPointer:
         self._owner = owner
         self.is_managed = finalizer is not None or isinstance(owner, (_weft.Memory, _weft.HostMemory))
         self.is_alive = True
-        # Owned pointers of it, and itself.
+        # The number of owned pointers, plus one for this pointer.
         self.refct = 1
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
 
@@ -160,7 +160,7 @@ class MemoryPointer:
     def _part(self, start: int, stop: int | None) -> MemoryPointer:
         self._check_alive()
         if self.size == 0:
-            # As numba-cuda: a view of nothing is nothing, wherever it starts.
+            # As in numba-cuda, an empty view may start anywhere.
             return MemoryPointer(self.context, None, 0, self.owner)
         size = (self.size if stop is None else stop) - start
         if not 0 <= start <= self.size or size < 0 or start + size > self.size:
@@ -243,7 +243,7 @@ class MappedMemory(_HostBytes, AutoFreePointer):
             on_device = _weft.mapped_address(context.device.id, host)
         super().__init__(context, on_device, size, owner, finalizer)
         self.host_pointer = Handle(host)
-        # The owner of the memory that `mempin` was given.
+        # The object that owns the memory passed to `mempin`.
         self.pinned: Any = None
 
 
@@ -276,7 +276,7 @@ class PinnedMemory(_HostBytes):
         self.host_pointer = Handle(address_of(pointer))
         self.size = size
         self._owner = owner
-        # The owner of the memory that `mempin` was given.
+        # The object that owns the memory passed to `mempin`.
         self.pinned: Any = None
         self.is_managed = finalizer is not None or isinstance(owner, _weft.HostMemory)
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
@@ -313,7 +313,7 @@ class OwnedPointer:
                 memptr.free()
 
         self._release = weakref.finalize(self, release)
-        # At the end of a process all memory goes anyway.
+        # At process exit, all memory is freed anyway.
         self._release.atexit = False
 
     def own(self) -> OwnedPointer:
@@ -331,7 +331,7 @@ class OwnedPointer:
         if name == "_view" or (name.startswith("__") and name != "__array_interface__"):
             raise AttributeError(name)
         found = getattr(self._view, name)
-        # A method keeps this pointer while it runs: `context.memalloc(8).memset(0)` has no other one.
+        # The bound method keeps this pointer alive: `context.memalloc(8).memset(0)` has no other reference.
         return functools.partial(_call, self, found) if isinstance(found, types.MethodType) else found
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -378,7 +378,7 @@ def lock_host(context: Context, owner: Any, pointer: Any, size: int, mapped: boo
     with context.device:
         memory = _weft.HostMemory.lock(address, _size(size))
     made = (MappedMemory if mapped else PinnedMemory)(context, address, size, memory)
-    # Let go after the memory, which comes first: the pages are unlocked before their owner goes.
+    # Attributes are released in order: the pages are unlocked before their owner is released.
     made.pinned = owner
     return made.own()
 

@@ -45,7 +45,7 @@ class DeviceRecord(DeviceNDArray):
 
         if ary is None:
             return read(self, stream)[()]
-        # NumPy's array of a record has the record's memory.
+        # A NumPy array of a record shares the record's memory.
         super().copy_to_host(np.asarray(ary), stream)
         return ary
 
@@ -76,7 +76,7 @@ class DeviceRecord(DeviceNDArray):
             return self._record(self.address + offset, dtype)
         if dtype.shape:
             return self._field_view(item)
-        # Read as bytes and then viewed as the dtype, which works for strings, too.
+        # Read bytes and view them as the dtype, which also works for strings.
         view = self._view(self.address + offset, [dtype.itemsize], [1], "u1")
         return read(view, stream).view(dtype)[0]
 

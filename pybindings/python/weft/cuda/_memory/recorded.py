@@ -54,7 +54,7 @@ def _views(array: DeviceNDArray, ary: np.ndarray[Any, Any]) -> tuple[np.ndarray[
             f"{ary.shape}: the copy is a node of the graph, which cannot broadcast elements"
         )
         raise ValueError(msg)
-    # Only axes of one element come or go, so it is a view.
+    # Only axes of extent 1 are added or removed, so it is a view.
     host = ary.reshape(array.shape)
     return host, getattr(host, "_weft_device_array", None)
 

@@ -34,7 +34,7 @@ class Shapes(Array[Element]):
         def __getattr__(self, name: str) -> Any:
             what = f"{type(self).__name__!r} object"
             if name.startswith("_"):
-                # Other libraries often test whether an array has a protocol of theirs.
+                # Other libraries often test whether an array supports their protocols.
                 msg = f"{what} has no attribute {name!r}"
                 raise AttributeError(msg)
             from weft._missing import missing
@@ -382,7 +382,7 @@ class Shapes(Array[Element]):
         axes = [axis % max(self.ndim, 1) for axis in given]
         in_range = all(-self.ndim <= axis < self.ndim for axis in given)
         if not in_range or sorted(axes) != list(range(self.ndim)):
-            # In the words of numba.cuda, which programs compare.
+            # The same message as numba.cuda, which programs may compare.
             msg = f"invalid axes list {given}"
             raise ValueError(msg)
         shape = [self.shape[axis] for axis in axes]
@@ -510,7 +510,7 @@ class Shapes(Array[Element]):
 
 def integers(value: Any) -> list[int] | None:
     """Give an integer, or those of a sequence or of an array with one axis; None for what is neither."""
-    # An array has `__index__`, but only without axes it is an integer.
+    # All arrays have `__index__`, but only 0-d arrays are integers.
     items = value if getattr(value, "ndim", None) != 0 and hasattr(value, "__iter__") else (value,)
     try:
         return [operator.index(item) for item in items]
@@ -525,7 +525,7 @@ def _reshaped(array: Any, shape: Sequence[int], order: str) -> Sequence[int] | N
         return strides
     if (array.is_c_contiguous() if order == "C" else array.is_f_contiguous()) or not array.size:
         return _weft.contiguous_strides(shape, array.itemsize, order)
-    # From the axis that goes on first: Fortran's first one, C's last.
+    # From the fastest axis: the first in Fortran order, the last in C order.
     step = 1 if order == "F" else -1
     given = [(extent, stride) for extent, stride in zip(array.shape, array.strides, strict=True) if extent != 1][::step]
     strides = [array.itemsize] * len(shape)

@@ -94,7 +94,7 @@ def storage_of(memory: Any) -> tuple[Any, int, int]:
     if isinstance(memory, _weft.DeviceArrayBase):
         return memory.owner, memory.address + memory.span[0], memory.device
     memory._check_alive()
-    # Weft's own memory notes who uses it.
+    # weft's own memory records the streams that use it.
     return memory._memory() or memory, address_of(memory.device_pointer), memory.context.device.id
 
 

@@ -113,7 +113,7 @@ def cast(operand: Any, dtype: np.dtype[Any], stream: Any) -> Any:
     if not isinstance(operand, DeviceNDArray):
         return np.asarray(operand).astype(dtype)[()]
     if operand.dtype.kind == "c" and dtype.kind != "c":
-        # The real parts are where the numbers are, and half as wide.
+        # The real parts have the same addresses, and half the item size.
         part = np.empty(0, operand.dtype).real.dtype
         owner, at, device, readonly = operand.owner, operand.address, operand.device, operand.readonly
         operand = array_at(owner, at, operand.shape, operand.strides, part, device, readonly)

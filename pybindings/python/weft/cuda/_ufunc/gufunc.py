@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._ufunc.placing import Casting
 
-# Threads in a block: each is a call, which may take many registers.
+# Threads per block: each thread runs one call, which may need many registers.
 _BLOCK = 128
 
 _TOKEN = re.compile(r"\s*(?:(\w+)|(\(|\)|,)|(\S))")
@@ -160,7 +160,7 @@ class GUfunc:
         loop = Loop(dtypes[: self.nin], dtypes[self.nin :], single, str(signature))
         self._loops.setdefault(loop.inputs, loop)
 
-    # --- What it is ---
+    # --- Attributes ---
 
     @property
     def nin(self) -> int:
@@ -216,7 +216,7 @@ class GUfunc:
             return Loop(dtypes, [out.dtype for out in outs], [not axes for axes in self._outputs_and_inputs()], "")
         wanted = None if dtype is None else np.dtype(dtype)
         loops = [loop for loop in self._loops.values() if wanted is None or set(loop.outputs) == {wanted}]
-        # As in Numba: arrays of the host also become what has fewer digits.
+        # As in Numba, host arrays are also converted to types of lower precision.
         for rule in placing.CASTINGS[: placing.CASTINGS.index(casting) + 1]:
             for loop in loops:
                 if not all(
@@ -285,7 +285,7 @@ class GUfunc:
             if array is None:
                 continue
             shape = (*outer, *own)
-            # Axes of one element before it may be left out.
+            # Leading axes of extent 1 may be missing.
             more = len(shape) - array.ndim
             if array.shape != shape[max(more, 0) :] or any(extent != 1 for extent in shape[: max(more, 0)]):
                 msg = f"gufunc {self.__name__}: output shape mismatch: result {number} has {shape}, not {array.shape}"
@@ -327,7 +327,7 @@ class GUfunc:
             own = array.ndim - len(axes)
             mine = placing.view(array, array.shape[:own], array.strides[:own])
             steps.append(placing.strides_of(mine, outer))
-            # A result or an argument without axes is an array of one element, unless the signature says a number.
+            # An operand without axes is an array with one element, unless the signature has a scalar.
             single = place >= self.nin or self._is_single(place)
             inner.append(([1], [array.itemsize]) if not axes and single else (array.shape[own:], array.strides[own:]))
         if 0 in outer:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from weft._weft import Dispatcher
 
-# Rows and columns of a tile, and columns of a thread on the CPU.
+# Rows and columns of a tile, and columns per thread on the CPU.
 TILE = 16
 ABREAST = 64
 
@@ -49,7 +49,7 @@ def _tiles(ty: Any, wide: Any) -> Dispatcher:
                 total += wide(of_a[y, k]) * wide(of_b[k, x])
             cuda.syncthreads()
         if i < rows and j < columns:
-            # A product that underflows leaves -0, unless zeros from beyond the edge are added.
+            # An underflow leaves -0, but 0 in a padded tile, whose zeros are added: add 0 in all cases.
             out[i, j] = total + wide(0)
 
     made: Dispatcher = jit(multiply)
@@ -169,7 +169,7 @@ def _launch(a: DeviceNDArray, b: DeviceNDArray, out: DeviceNDArray, stream: Any)
     if not out.size:
         return
     (rows, count), columns, dtype = a.shape, b.shape[1], out.dtype
-    # Products of bools are `and`, sums `or`: of more than 255 of them, too.
+    # Bools: a product is `and`, a sum is `or`. Sum in int64, so that more than 255 terms do not wrap.
     wide = {"b": np.dtype(np.int64)}.get(dtype.kind, np.dtype(np.float32) if dtype == np.float16 else dtype)
     ty, sums = _weft.from_dtype(dtype), _weft.from_dtype(wide)
     if on_cpu():

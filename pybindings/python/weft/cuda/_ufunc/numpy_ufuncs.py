@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from weft.cuda._ufunc.placing import Casting
 
-# Those whose reductions do not depend on the order in which they are made.
+# Ufuncs whose reductions may be reordered.
 _ASSOCIATIVE = frozenset({
     np.add, np.multiply, np.minimum, np.maximum, np.fmin, np.fmax, np.logical_and, np.logical_or, np.logical_xor,
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot,
@@ -37,10 +37,10 @@ _ASSOCIATIVE = frozenset({
 _LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor})
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
 
-# Those that kernels compute of float16 as of float32, whose neighbors are others.
+# Not supported for float16: kernels would compute in float32, in which adjacent numbers differ.
 _OF_32_BITS = frozenset({np.nextafter, np.spacing})
 
-# Dtypes in whose sums and products NumPy loses what it need not.
+# NumPy accumulates sums and products of this dtype with an avoidable loss of precision.
 _HALF = np.dtype(np.float16)
 
 
@@ -167,7 +167,7 @@ class NumpyUfunc(Ufunc):
                     msg = f"axis {axis} is out of bounds for array of dimension 0"
                     raise np.exceptions.AxisError(msg)
                 axis = ()
-            # All of an array is converted while it is read.
+            # The kernel converts the elements while it reads them.
             whole = axis is None and where is True and isinstance(given, DeviceNDArray) and given.size
             if given.dtype != wide and not (whole and self._numpy not in _LOGICAL):
                 given = _as(given, wide, chosen)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
-# The dtypes of numbers of Python's classes where no other operand decides.
+# The dtypes of Python numbers if no other operand determines the type.
 WEAK: dict[type, np.dtype[Any]] = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),
@@ -29,13 +29,13 @@ WEAK: dict[type, np.dtype[Any]] = {
     complex: np.dtype(np.complex128),
 }
 
-# The kinds of dtypes that a number of Python's becomes without a loss that its class does not have.
+# The kinds of dtypes to which a number of each Python class converts safely.
 _KINDS: dict[type, str] = {bool: "biufc", int: "iufcm", float: "fc", complex: "c"}
 
-# NumPy's rules of what may become what, from the strictest to the one that allows everything.
+# NumPy's casting rules, from the strictest to the one that allows everything.
 CASTINGS: tuple[Casting, ...] = ("no", "equiv", "safe", "same_kind", "unsafe")
 
-# The most axes that a kernel has.
+# The largest number of axes in a kernel.
 MOST_AXES = 7
 
 

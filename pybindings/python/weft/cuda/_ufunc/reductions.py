@@ -265,7 +265,7 @@ class Reductions:
             msg = f"ufunc {self.__name__} takes {takes} and gives {self.nout}: `at` got {got}"
             raise TypeError(msg)
         given = writable(self.__name__, array)
-        # Elements by their numbers, those of one together, in the order in which they are named.
+        # Sort the updates by element; a stable sort keeps their order for each element.
         numbers = np.arange(given.size).reshape(given.shape)[_host(indices)]
         order = np.argsort(numbers, axis=None, kind="stable")
         places, bounds = np.unique(np.ravel(numbers)[order], return_index=True)
@@ -287,7 +287,7 @@ class Reductions:
         lists = [placing.on_device(each, None, stream) for each in (places, np.append(bounds, order.size), order)]
         dtypes = loop.inputs[1:]
         moved = [placing.on_device(value, dtype, stream) for value, dtype in zip(spread, dtypes, strict=True)]
-        # The kernel sees one axis: where there is none in memory, that of a copy.
+        # The kernel needs a flat array: copy an array that is not contiguous.
         array = placing.on_device(given, None, stream)
         work = array if array.is_c_contiguous() else converted(array, array.dtype, stream, "C")
         kernel = configured(self._steps[loop], -(-places.size // self._block), self._block, stream)
@@ -334,7 +334,7 @@ def _rows_of(
     """Give an array whose last axis is all of those that are reduced."""
     moved = array.transpose([*kept, *axes])
     if config.REPRODUCIBLE and isinstance(moved, np.ndarray):
-        # The CPU copies too, as a GPU does: the order of a reduction depends on the strides in memory.
+        # The CPU also copies, like a GPU: the order of a reduction depends on the strides.
         moved = np.ascontiguousarray(moved)
     if len(axes) == 1:
         return moved

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from weft._weft import Dispatcher
 
 WARP = 32
-# Reads that a thread has under way at once down columns. Along rows they are 4 or 8 (`along`).
+# Loads in flight per thread in reductions along columns. Along rows there are 4 or 8 (`along`).
 DOWN_DEEP = 4
-# Threads of a block down columns, at most; columns that a thread has at once on the CPU, at most.
+# The most threads of a block along a column; the most columns that a CPU thread reduces at a time.
 DOWN = 16
 ABREAST = 1024
-# Threads of a block along rows, at most.
+# The most threads of a block along rows.
 THREADS = 256
-# The same where it does what a GPU's block does.
+# The same for a CPU thread that emulates a GPU block.
 LINE = 128
 
 
@@ -51,7 +51,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def several(row, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # All of the loads are under way before the first is needed.
+        # Issue all loads before the first use.
         a, b = row[at], row[at + np.uint64(lanes)]
         c, d = row[at + np.uint64(2 * lanes)], row[at + np.uint64(3 * lanes)]
         if deep == 4:
@@ -62,7 +62,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def together(value, lane, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # The first of `width` lanes gets what their values make.
+        # The first of `width` lanes gets the reduced value.
         for half in (16, 8, 4, 2, 1):
             if half < width:
                 other = cuda.shfl_down_sync(0xFFFFFFFF, value, half)
@@ -74,7 +74,7 @@ def along(core: Dispatcher, dtype: Any, lanes: int, deep: int) -> Dispatcher:
         x, number = cuda.threadIdx.x, cuda.blockIdx.y
         width = cuda.blockDim.x if lanes == WARP else lanes
         own = type(count)(type(count)(cuda.blockIdx.x) * type(count)(cuda.blockDim.y) + type(count)(cuda.threadIdx.y))
-        # Threads past the last row process it too, since all threads of a warp meet at barriers.
+        # Threads past the last row process it again, since all threads of a warp must reach the barriers.
         index = outer_index(min(own, type(count)(count - type(count)(1))), steps, extents)
         row = array[index]
         first, end = part(number, cuda.gridDim.y, share, more, np.uint64(WARP), row.size)
@@ -124,7 +124,7 @@ def along_by_one(core: Dispatcher, dtype: Any, deep: int) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def several(row, at, across):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # Parts, whose indices count from 0: loops over them are vectorized.
+        # Slices, whose indices start at 0, so that loops over them are vectorized.
         return row[at:], row[at + across :], row[at + 2 * across :], row[at + 3 * across :]
 
     @jit(device=True, inline=True)
@@ -266,7 +266,7 @@ def down_by_one(core: Dispatcher, dtype: Any) -> Dispatcher:
 
     @jit(device=True, inline=True)
     def fold(kept, y, rows, at, step, left, own, begins):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        # Parts, whose indices count from 0: loops over them are vectorized.
+        # Slices, whose indices start at 0, so that loops over them are vectorized.
         a, b, c, d = rows[at][left:], rows[at + step][left:], rows[at + 2 * step][left:], rows[at + 3 * step][left:]
         line = kept[y]
         if begins:

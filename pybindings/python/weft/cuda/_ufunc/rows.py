@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from weft._weft import Dispatcher, Type
 
-# For GPUs, as measured on an H200: threads of a block with several rows; the most warps of a row, and the iterations of
-# each that are worth twice as many; the blocks of rows and of columns per multiprocessor that suffice; the elements
-# that justify a block; the stride in elements at which a row's elements still share cache lines.
+# For GPUs, measured on an H200: threads of a block with several rows; the most warps per row, and the iterations of a
+# warp from which twice as many warps pay off; sufficient blocks per multiprocessor, for rows and for columns; the
+# fewest elements of a block; the largest stride in elements for which the elements of a row share cache lines.
 _THREADS = 256
 _WARPS = 8
 _TURNS = 4
@@ -34,18 +34,18 @@ _BLOCKS = 16
 _TILES = 8
 _PIECE = 4096
 _APART = 4
-# Rows whose elements are far apart: of how many elements they are worth more than a thread each, and how many rows for
-# each multiprocessor are not.
+# Rows with a large stride: the row length from which several threads per row pay off, and the number of rows per
+# multiprocessor from which they do not.
 _ROW = 64
 _ROWS = 1024
-# Columns that are worth it; rows for each thread down that are worth another block, and that are worth more threads
-# down than some where the warps fill each multiprocessor without; how many do.
+# The fewest columns for the column kernel; the rows per thread that justify another block, and those that justify more
+# than the fewest threads along a column if the warps already fill each multiprocessor; the number of warps that do.
 _COLUMNS = 16
 _DEPTH = 16
 _LONG = 64
 _LEAST_DOWN = 4
 _FULL = 64
-# Blocks along x, and along y and z, at most.
+# The largest grid along x, and along y and z.
 _GRID_X = (1 << 31) - 1
 _GRID = 65535
 

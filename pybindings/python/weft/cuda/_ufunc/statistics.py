@@ -219,7 +219,7 @@ def arg_extreme(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> A
         if len(axes) == array.ndim:
             return _into(_first(name, array, shape, stream), out, stream)
         extreme = on_device(getattr(np, name)).reduce(array, axes, None, None, True, stream=stream)
-        # Numbers of half the size where they are enough.
+        # Use 32-bit indices if they suffice.
         number = np.int32 if count < 1 << 31 else np.int64
         numbers = to_device(np.arange(count, dtype=number), stream).reshape(
             [extent if at in axes else 1 for at, extent in enumerate(array.shape)]

@@ -44,7 +44,7 @@ class Loop(Elements):
         self.signature = Signature(returns, args)
         super().__init__(jit([self.signature], device=True, inline=True)(function))
         if declared:
-            self.core.result_type(args)  # reports errors now, as for kernels with signatures
+            self.core.result_type(args)  # report errors now, as for kernels with signatures
 
 
 def _items(ty: Type) -> list[Type]:
@@ -123,7 +123,7 @@ class Ufunc(Reductions):
             raise TypeError(msg)
         return self._loops.setdefault(loop.inputs, loop)
 
-    # --- What it is ---
+    # --- Attributes ---
 
     @property
     def nin(self) -> int:
@@ -209,7 +209,7 @@ class Ufunc(Reductions):
             return self._loops[dtypes]
         if self._dynamic:
             return self._add(tuple(_weft.from_dtype(dtype) for dtype in dtypes), None)
-        # Without a dtype NumPy converts no argument with a loss, whatever may become of the results.
+        # Without a dtype, NumPy converts arguments by safe casts only, whatever `casting` allows for the results.
         narrow: Casting = casting if casting in ("no", "equiv") else "safe"
         pairs = [(loop, list(zip(operands, loop.inputs, strict=True))) for loop in self._loops.values()]
         for loop, pair in pairs:
@@ -307,7 +307,7 @@ class Ufunc(Reductions):
         if array.shape != shape:
             msg = f"ufunc {self.__name__}: result {number} has shape {shape}, the array for it {array.shape}"
             raise ValueError(msg)
-        # Kernels convert what they store to anything but a complex number to its real part.
+        # A store of a complex number to a real array would store its real part.
         if not np.can_cast(dtype, array.dtype, casting) or (dtype.kind == "c" and array.dtype.kind != "c"):
             msg = f"ufunc {self.__name__}: result {number} is {dtype}, which an array of {array.dtype} cannot hold"
             raise TypeError(msg)

@@ -31,7 +31,7 @@ class _Lead:
         if name.partition(".")[0] != "numba":
             return None
         sys.meta_path.remove(cls)
-        # A process of another Python may have no weft: numba is what it has then.
+        # A process of another Python may not have weft: then it uses numba.
         if importlib.util.find_spec("weft") is None:
             return None
         import weft.numba
@@ -42,7 +42,7 @@ class _Lead:
 
 def _run_other() -> None:
     """Run the `sitecustomize` that Python would have found without this one."""
-    # Nothing else is in this folder.
+    # This folder has no other modules.
     sys.path[:] = [path for path in sys.path if not path or Path(path).resolve() != _HERE]
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
