@@ -92,8 +92,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok((quotient, remainder))
     }
 
-    /// `a // b` and `a % b` of floats as CPython's `float_divmod` computes them. A division by zero has the quotient `a
-    /// / b` and the remainder NaN.
+    /// `a // b` and `a % b` of floats as CPython's `float_divmod` computes them. In a division by zero, the quotient is
+    /// `a / b` and the remainder is NaN.
     pub(crate) fn float_divmod(
         &self,
         a: FloatValue<'ctx>,

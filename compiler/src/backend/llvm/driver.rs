@@ -81,7 +81,7 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     } else {
         machine.run_host_passes(cx.module, job.passes, large)?;
     }
-    // A cancelled compilation skips LLVM's passes, so the module may be incomplete here.
+    // If the compilation was cancelled, LLVM has skipped its remaining passes.
     stop::check();
     stage::begin(Stage::Legalize);
     (job.legalize)(cx)?;

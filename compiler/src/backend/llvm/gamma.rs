@@ -1,8 +1,8 @@
 //! The gamma function in float64. libclc computes it as the exponential of the logarithm, which loses three digits.
 //!
-//! Lanczos' approximation with Boost's coefficients for 53 bits, arranged as in CPython's `math.gamma`: `gamma(x) =
-//! sum(x) / exp(y) * y ** (x - 0.5)` with `y = x + g - 0.5`, and Euler's reflection formula below zero. No operation
-//! may be contracted or reordered, so there are no fast-math flags.
+//! Lanczos' approximation with Boost's coefficients for 53 bits, arranged as in CPython's `math.gamma`:
+//! `gamma(x) = sum(x) / exp(y) * y ** (x - 0.5)` with `y = x + g - 0.5`, and Euler's reflection formula below zero. No
+//! operation may be contracted or reordered, so there are no fast-math flags.
 
 use inkwell::{
     FloatPredicate,

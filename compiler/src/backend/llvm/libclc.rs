@@ -102,7 +102,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     /// Clamps the exponent of a float64 power to 2^64 in magnitude. With such an exponent, all bases but 1 and -1
-    /// overflow or underflow. `pow` treats all larger floats, also infinity, as even integers. NaN is preserved.
+    /// overflow or underflow. `pow` treats all floats of this size, also infinity, as even integers. NaN is preserved.
     fn clamped_exponent(&self, exponent: FloatValue<'ctx>) -> Result<FloatValue<'ctx>> {
         let most = 2_f64.powi(64);
         let mut clamped = exponent;

@@ -2,9 +2,9 @@
 //!
 //! A module has two variables in device memory: `weft$fault_claim`, which the first thread with a fault acquires by a
 //! compare-and-swap, and `weft$fault_page`, in which the host stores the address of a record in host memory. The thread
-//! that has acquired the claim writes the record. The end of a kernel, or of the outermost call that the fault
-//! propagates through, marks the record as complete. Hence faults add no cost to a launch, and the host can test for a
-//! fault without calling the driver.
+//! that has acquired the claim writes the record. The kernel marks the record as complete after the outermost call that
+//! the fault propagates through. Hence faults add no cost to a launch, and the host can test for a fault without
+//! calling the driver.
 
 use inkwell::{
     AddressSpace, AtomicOrdering, IntPredicate,

@@ -1,8 +1,8 @@
 //! Hoists loads above long divisions and square roots.
 //!
 //! ptxas issues loads early, so that their latencies overlap, but only within a basic block. A correctly rounded
-//! division or square root, or an integer division, ends the block, because it has a branch to a slow path. `a =
-//! sqrt(x[i]); b = y[i]` would therefore wait for `x[i]` before it loads `y[i]`. This pass moves a load above such an
+//! division or square root, or an integer division, ends the block, because it has a branch to a slow path. Hence
+//! `a = sqrt(x[i]); b = y[i]` would wait for `x[i]` before it loads `y[i]`. This pass moves a load above such an
 //! operation in the same LLVM basic block, together with the load's address computation, if nothing between them may
 //! write memory or not return.
 

@@ -3,7 +3,7 @@
  * If a loop continues while its counter is on one side of a bound, ptxas (13.0 and 13.5) may unroll it by four. It
  * then assumes that the counter steps towards the bound, and tests the distance to the bound instead of whether the
  * counter has passed it: `do { i -= 2; } while (i <= 5);` runs for 2^61 iterations where it should end after the
- * first. LLVM creates such loops, too: if `i - 2` may wrap, `i - 2 > -3` is the same as `unsigned(i) <=
+ * first. LLVM creates such loops, too. If `i - 2` may wrap, then `i - 2 > -3` is the same as `unsigned(i) <=
  * 0x8000000000000001`. With signed numbers the distance may wrap as well: `do { i += 1; } while (i < bound);` runs
  * one iteration if `i` is far beyond the bound. ptxas also ignores that four large steps may wrap. */
 #include "llvm-c/Core.h"
