@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Shape = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 
 # Names of barriers and collectives, and of operations in loops that wait for other threads' writes.
-_MEETINGS = {
+_COLLECTIVES = {
     "syncthreads",
     "syncthreads_count",
     "syncthreads_and",
@@ -144,7 +144,7 @@ def _run(dispatcher: _weft.Dispatcher, launched: threads.Launch, args: tuple[Any
         function(*given[:count], **named)
 
     names = _names(dispatcher.py_func)
-    if names & _MEETINGS or names & _WAITS or any(name.endswith("_sync") for name in names):
+    if names & _COLLECTIVES or names & _WAITS or any(name.endswith("_sync") for name in names):
         resident = "this_grid" in names or bool(names & _WAITS)
         threads.run_together(launched, call, debugger.chosen, resident=resident, all_of_them="this_grid" in names)
     else:

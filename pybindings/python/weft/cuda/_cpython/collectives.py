@@ -169,7 +169,7 @@ def _sort(name: str, group: Callable[..., Group]) -> Any:
     return merge if name.startswith("merge") else radix
 
 
-def _places(count: int, algorithm: str) -> list[int]:
+def _indices(count: int, algorithm: str) -> list[int]:
     thread = threads.current()
     size = len(thread.block.threads)
     if algorithm == "striped":
@@ -179,7 +179,7 @@ def _places(count: int, algorithm: str) -> list[int]:
 
 def _load(source: Any, items: Any, valid: Any = None, default: Any = None, algorithm: str = "direct") -> None:
     ThreadBlock().sync()
-    for k, at in enumerate(_places(len(items), algorithm)):
+    for k, at in enumerate(_indices(len(items), algorithm)):
         if valid is None or at < valid:
             items[k] = source[at]
         elif default is not None:
@@ -188,7 +188,7 @@ def _load(source: Any, items: Any, valid: Any = None, default: Any = None, algor
 
 def _store(target: Any, items: Any, valid: Any = None, algorithm: str = "direct") -> None:
     values = list(items) if isinstance(items, Array) else [items]
-    for value, at in zip(values, _places(len(values), algorithm), strict=True):
+    for value, at in zip(values, _indices(len(values), algorithm), strict=True):
         if valid is None or at < valid:
             target[at] = value
     ThreadBlock().sync()

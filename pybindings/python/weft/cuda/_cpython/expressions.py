@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    _Place = tuple[int, int, int, int]
+    _Location = tuple[int, int, int, int]
     # A type, and whether it is that of a weakly typed number.
     _Kind = tuple[_weft.Type, bool]
     _Row = tuple[int, _weft.Type, bool]
 
 # Expressions that select one of their operands, which may have any type.
-_MEETINGS = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
+_SELECTIONS = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
 _CONVERTERS: dict[tuple[str, bool, bool], Any] = {}
 
 
@@ -45,7 +45,7 @@ class Expressions:
                 instances, rows = _weft.expression_types(dispatcher, args)
         self.instances = instances
         # Keyed by the function's source location, then the expression's location; one entry per instance.
-        self._types: dict[tuple[str, int], dict[_Place, list[_Row]]] = {}
+        self._types: dict[tuple[str, int], dict[_Location, list[_Row]]] = {}
         self._names: dict[tuple[str, int], dict[str, set[str]]] = {}
         self.weak: dict[int, list[bool]] = {}
         for instance, start, end, kind, weak, assigned in rows:
@@ -75,7 +75,7 @@ class Function:
 
     def __init__(
         self,
-        types: dict[_Place, list[_Row]],
+        types: dict[_Location, list[_Row]],
         names: dict[str, set[str]],
         fitting: set[int],
         whole: Expressions,
@@ -94,7 +94,7 @@ class Function:
         types = [(place, i, str(kind), weak) for place in several for i, kind, weak in self._types[place]]
         return self._numpy, rows, tuple((*row, tuple(self._instances[row[1]][2])) for row in types)
 
-    def _kind(self, place: _Place) -> _Kind | None:
+    def _kind(self, place: _Location) -> _Kind | None:
         """Give the type of an expression, if it has one: in a loop over a tuple it may have several."""
         known = self._types.get(place)
         if known is None:
@@ -108,7 +108,7 @@ class Function:
 
         It takes the arguments of the call, too. None where the expression has one type, or none.
         """
-        if not self._numpy and not isinstance(node, _MEETINGS):
+        if not self._numpy and not isinstance(node, _SELECTIONS):
             return None
         place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
         rows = self._types.get(place, [])
@@ -127,7 +127,7 @@ class Function:
 
     def conversion(self, node: ast.expr) -> Callable[[Any], Any] | None:
         """Return the function that converts the value of an expression; None if it needs no conversion."""
-        if not self._numpy and not isinstance(node, _MEETINGS):
+        if not self._numpy and not isinstance(node, _SELECTIONS):
             return None
         kind = self._kind((node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0))
         if kind is None:

@@ -303,7 +303,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
 _IDLE = 1_000_000
 
 
-def _place(index: Any) -> Any:
+def _index(index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
     return tuple(int(part) for part in parts)
 
@@ -311,7 +311,7 @@ def _place(index: Any) -> Any:
 def _step(name: str, target: Any, index: Any, items: tuple[Any, ...]) -> Any:
     thread = threads.current()
     # The target may be a pointer.
-    place = int(index) if isinstance(target, Pointer) else _place(index)
+    place = int(index) if isinstance(target, Pointer) else _index(index)
     numbers = np.ndarray.__getitem__(target, place) if isinstance(target, Array) else target[place]
     old = shown(numbers)
     kind = SCALARS[target.dtype.name if target.dtype.kind != "b" else "boolean"]

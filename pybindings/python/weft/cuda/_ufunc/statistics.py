@@ -51,7 +51,7 @@ def _complex_squares() -> Ufunc:
 
 
 @functools.cache
-def _places(count: type[Any]) -> Ufunc:
+def _index_of(count: type[Any]) -> Ufunc:
     """Make the ufunc that returns an element's index if it equals the extreme value or is NaN, and else the maximum."""
     none = np.iinfo(count).max
 
@@ -169,7 +169,7 @@ def var(
 
 
 @functools.cache
-def _first_place() -> Any:
+def _first_index() -> Any:
     """Make the kernel that finds the first element that equals the extreme value or is NaN.
 
     `first` starts larger than any index. A thread tests it before it updates it atomically, because it only becomes
@@ -195,7 +195,7 @@ def _first(name: str, array: Any, shape: Sequence[int], stream: Any) -> DeviceND
     extreme = on_device(getattr(np, name)).reduce(line, None, None, None, True, stream=stream)
     result = device_array(shape, np.int64, stream=stream)
     copies.fill(result, np.array(array.size), stream)
-    kernel = configured(_first_place(), -(-array.size // BLOCK), BLOCK, stream)
+    kernel = configured(_first_index(), -(-array.size // BLOCK), BLOCK, stream)
     kernel(array.size, line, extreme, placing.view(result, [1], [8]))
     return result
 
@@ -224,7 +224,7 @@ def arg_extreme(name: str, array: Any, axis: Any, out: Any, keepdims: bool) -> A
         numbers = to_device(np.arange(count, dtype=number), stream).reshape(
             [extent if at in axes else 1 for at, extent in enumerate(array.shape)]
         )
-        places = _places(number)(array, extreme, numbers, stream=stream)
+        places = _index_of(number)(array, extreme, numbers, stream=stream)
         found = on_device(np.minimum).reduce(places, axes, None, None, True, stream=stream)
         result = found.astype(np.int64, stream=stream).reshape(shape)
         return _into(result, out, stream)
