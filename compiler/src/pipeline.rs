@@ -51,7 +51,7 @@ pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
     stack::on_large(|| {
         let (mut module, checked) = match frontend::lower(request)? {
             Outcome::Made(frontend::Lowered { module, warnings, sources }) => (module, Checked { warnings, sources }),
-            Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
+            Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
         };
         module.bounded_stores = request.options.bounded_stores;
         module.assumptions = request.options.assumptions;
@@ -119,7 +119,7 @@ pub fn compile_polled(
 ) -> Option<Result<Outcome<Output>, Failure>> {
     let request = request.clone();
     let work = move || {
-        stage::tell(watch);
+        stage::set_watch(watch);
         stages(&request)
     };
     stack::polled(work, poll)
@@ -147,7 +147,7 @@ pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Fa
     stack::on_large(|| {
         let frontend::Lowered { mut module, sources, .. } = match frontend::lower(request)? {
             Outcome::Made(lowered) => prepared(lowered, request),
-            Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
+            Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
         };
         let names =
             passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::plan_features(&module, request));
@@ -174,15 +174,15 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
         Outcome::Made(lowered) => prepared(lowered, request),
-        Outcome::Queries(asks) => return Ok(Outcome::Queries(asks)),
+        Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };
     stage::begin(Stage::Passes);
     let estimates = module.choose;
-    let tell = |pass: &passes::Pass| {
+    let on_pass = |pass: &passes::Pass| {
         stage::begin(if estimates && pass.estimates { Stage::Estimate } else { Stage::Passes });
     };
-    passes::run(&mut module, &request.target, tell).map_err(fail)?;
+    passes::run(&mut module, &request.target, on_pass).map_err(fail)?;
     let emitted = if matches!(request.target, Target::Sm(..)) && module.coarsening.is_worth_it() {
         backend::describe(&module, request).map_err(fail)?
     } else {

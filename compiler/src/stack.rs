@@ -37,7 +37,7 @@ pub(crate) fn on_large<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// The interval at which `poll` is called.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// As [`on_large`], but calls `poll` repeatedly, which returns whether to give the work up. `None` if it was given up.
 /// `poll` may run any code, including another compilation or a fork. In the child of a fork the work is given up,
@@ -62,7 +62,7 @@ pub(crate) fn polled<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         return work.map(|work| work());
     };
     let process = process::id();
-    while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+    while end.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         if !flag.load(Ordering::Relaxed) && poll() {
             flag.store(true, Ordering::Relaxed);
         }

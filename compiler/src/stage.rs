@@ -76,7 +76,7 @@ thread_local! {
 }
 
 /// Sets the callback of this thread.
-pub(crate) fn tell(watch: Option<Watch>) {
+pub(crate) fn set_watch(watch: Option<Watch>) {
     WATCH.set(watch);
 }
 

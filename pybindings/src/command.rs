@@ -22,8 +22,8 @@ pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// This Python's paths and packages.
 fn python() -> weft_cli::Python {
     Python::attach(|py| {
-        let asked = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());
-        let (version, executable, numpy) = asked.unwrap_or_default();
+        let info = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());
+        let (version, executable, numpy) = info.unwrap_or_default();
         weft_cli::Python { version, executable, numpy }
     })
 }

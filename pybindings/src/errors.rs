@@ -85,10 +85,10 @@ pub(crate) fn too_large(value: &Bound<'_, PyAny>) -> PyErr {
 pub(crate) fn not_an_argument(arg: &Bound<'_, PyAny>) -> PyErr {
     let name = arg.get_type().fully_qualified_name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
     let is_number = !arg.is_instance_of::<PyType>() && arg.hasattr("__float__").unwrap_or(false);
-    let way_out = if is_number { "; convert other numbers with `float(…)` or `int(…)`" } else { "" };
+    let suggestion = if is_number { "; convert other numbers with `float(…)` or `int(…)`" } else { "" };
     PyTypeError::new_err(format!(
         "{} {name} cannot be passed to a kernel; pass numbers, strings, None, NumPy arrays, device arrays, and \
-         tuples, named tuples and dataclasses of them{way_out}",
+         tuples, named tuples and dataclasses of them{suggestion}",
         weft_artifact::article(&name)
     ))
 }
@@ -262,8 +262,8 @@ fn found(py: Python<'_>, error: &Error, findings: &Findings) -> PyResult<Option<
         all.append((*tool, *kind, kernel, message, help, *count, places))?;
     }
     let Findings { raise, folder } = findings;
-    let told = py.import("weft._sanitizer")?.call_method1("report", (all, *raise, folder.as_deref()))?;
-    Ok(if told.is_none() { None } else { Some(PyErr::from_value(told)) })
+    let reported = py.import("weft._sanitizer")?.call_method1("report", (all, *raise, folder.as_deref()))?;
+    Ok(if reported.is_none() { None } else { Some(PyErr::from_value(reported)) })
 }
 
 /// The exception that a kernel has raised.

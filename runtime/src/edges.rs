@@ -25,10 +25,10 @@ pub struct Edges {
 impl Edges {
     /// Adds a node to a stream. Returns its direct predecessors without duplicates, in ascending order.
     pub fn step(&mut self, stream: u64) -> Vec<usize> {
-        let behind = self.last(stream);
+        let predecessors = self.last(stream);
         self.set(stream, vec![self.n_steps]);
         self.n_steps += 1;
-        behind
+        predecessors
     }
 
     /// Records an event, identified by a number, after the current work of a stream.
@@ -80,23 +80,23 @@ mod tests {
     fn one_stream_is_a_chain() {
         for stream in [DEFAULT, 7] {
             let mut edges = Edges::default();
-            let behind: Vec<_> = (0..4).map(|_| edges.step(stream)).collect();
-            assert_eq!(behind, [vec![], vec![0], vec![1], vec![2]]);
+            let predecessors: Vec<_> = (0..4).map(|_| edges.step(stream)).collect();
+            assert_eq!(predecessors, [vec![], vec![0], vec![1], vec![2]]);
         }
     }
 
     #[test]
     fn streams_are_branches() {
         let mut edges = Edges::default();
-        let behind: Vec<_> = [5, 6, 5, 6].into_iter().map(|stream| edges.step(stream)).collect();
-        assert_eq!(behind, [vec![], vec![], vec![0], vec![1]]);
+        let predecessors: Vec<_> = [5, 6, 5, 6].into_iter().map(|stream| edges.step(stream)).collect();
+        assert_eq!(predecessors, [vec![], vec![], vec![0], vec![1]]);
     }
 
     #[test]
     fn the_default_stream_comes_between_all() {
         let mut edges = Edges::default();
-        let behind: Vec<_> = [0, 5, 6, 6, 0, 0, 7, 5].into_iter().map(|stream| edges.step(stream)).collect();
-        assert_eq!(behind, [vec![], vec![0], vec![0], vec![2], vec![1, 3], vec![4], vec![5], vec![5]]);
+        let predecessors: Vec<_> = [0, 5, 6, 6, 0, 0, 7, 5].into_iter().map(|stream| edges.step(stream)).collect();
+        assert_eq!(predecessors, [vec![], vec![0], vec![0], vec![2], vec![1, 3], vec![4], vec![5], vec![5]]);
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
                     }
                 }
                 if what <= 1 {
-                    let behind = edges.step(stream);
+                    let predecessors = edges.step(stream);
                     let mut reached = vec![false; 40];
-                    for step in behind {
+                    for step in predecessors {
                         reached[step] = true;
                         join(&mut reached, &before[step].clone());
                     }

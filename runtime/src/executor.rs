@@ -479,7 +479,7 @@ pub trait Executor: Debug + Send + Sync {
     /// # Errors
     ///
     /// An earlier launch faulted.
-    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
+    fn report_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error>;
     /// Waits for everything on the device.
     ///
     /// # Errors
@@ -562,7 +562,7 @@ pub trait Executor: Debug + Send + Sync {
     /// # Errors
     ///
     /// As `load`.
-    fn load_kept(&self, artifact: &Artifact, _keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
+    fn load_cached(&self, artifact: &Artifact, _keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
         self.load(artifact)
     }
     /// Loads an artifact together with the external code that it calls, and returns the tools' warnings about that

@@ -131,7 +131,7 @@ impl Progress {
             self.shown = self.appear(detail);
         }
         if let Display::Line(bar) = &self.shown {
-            bar.set_message(self.told(detail));
+            bar.set_message(self.message(detail));
             bar.tick();
         }
     }
@@ -172,14 +172,14 @@ impl Progress {
         match self.output.choice {
             ProgressChoice::Auto | ProgressChoice::Never => Display::Never,
             ProgressChoice::Always => {
-                (self.output.write)(&format!("weft: {}\n", self.told(detail)));
+                (self.output.write)(&format!("weft: {}\n", self.message(detail)));
                 Display::Text
             }
         }
     }
 
     /// The displayed text, such as `compiling saxpy(float32): LLVM's passes, 3 s`.
-    fn told(&self, detail: &str) -> String {
+    fn message(&self, detail: &str) -> String {
         let Self { what, start, .. } = self;
         match self.end {
             End::Bytes(total) => format!("{what}, {:.1} GB", total as f64 / 1e9),
@@ -274,10 +274,11 @@ mod tests {
         let mut long = Progress::new(output(ProgressChoice::Auto), "long".to_owned(), End::Unknown, Duration::ZERO);
         long.look("a stage");
         drop((short, long));
-        let mut told = Progress::new(output(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
-        told.look("a stage");
-        told.look("the next");
-        drop(told);
+        let mut message =
+            Progress::new(output(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
+        message.look("a stage");
+        message.look("the next");
+        drop(message);
         let written = WRITTEN.lock().expect("nobody panics with it");
         let [first, last] = written.as_slice() else { panic!("two lines: {written:?}") };
         assert_eq!(first, "weft: told: a stage, 0 s\n");

@@ -74,7 +74,7 @@ fn machine_code_is_made_once() {
         let (memory, artifact) = (Memory::default(), sum2());
         let device = device();
         let launch = || {
-            let module = device.load_kept(&artifact, &memory).expect("it links");
+            let module = device.load_cached(&artifact, &memory).expect("it links");
             let kernel = module.kernel(&artifact.kernels[0]).expect("it is there");
             let mut cell = 0_u64;
             kernel.launch(&config([1; 3], [1; 3]), None, &mut [(&raw mut cell).addr() as u64, 7]).expect("it runs");
@@ -89,10 +89,10 @@ fn machine_code_is_made_once() {
         assert_eq!((memory.take_stages(), memory.keys()), (Vec::new(), vec![key]));
         // The same PTX on a device of another kind.
         let other = cuda::open(&Settings::default(), 1).expect("there are two");
-        other.load_kept(&artifact, &memory).expect("it links");
+        other.load_cached(&artifact, &memory).expect("it links");
         assert_eq!(memory.keys().len(), 2);
         // Other PTX.
-        device.load_kept(&ptx("// sum2 "), &memory).expect("it links");
+        device.load_cached(&ptx("// sum2 "), &memory).expect("it links");
         assert_eq!(memory.keys().len(), 3);
     });
 }
@@ -117,7 +117,7 @@ fn what_the_driver_refuses_is_removed() {
         // Whatever is cached, and whenever it is refused: PTX is loaded, and nothing remains cached or loaded.
         for _ in 0..2 {
             let calls = loads(|| {
-                let module = device.load_kept(&artifact, &memory).expect("it is PTX");
+                let module = device.load_cached(&artifact, &memory).expect("it is PTX");
                 module.kernel(&artifact.kernels[0]).expect("it is there");
                 assert_eq!(memory.keys(), Vec::<String>::new());
             });
@@ -132,11 +132,11 @@ fn errors_are_those_of_ptx() {
     with_driver("errors_are_those_of_ptx", &[], || {
         let (memory, device) = (Memory::default(), device());
         for text in ["wrong", "newer"] {
-            let kept = expect_error(device.load_kept(&ptx(text), &memory));
+            let kept = expect_error(device.load_cached(&ptx(text), &memory));
             assert_eq!(kept, expect_error(device.load(&ptx(text))));
         }
         let host = Artifact { format: weft_artifact::CodeFormat::HostObject, target: "host".into(), ..ptx("") };
-        assert_eq!(expect_error(device.load_kept(&host, &memory)).kind, ErrorKind::Value);
+        assert_eq!(expect_error(device.load_cached(&host, &memory)).kind, ErrorKind::Value);
         assert_eq!(memory.keys(), Vec::<String>::new());
     });
 }

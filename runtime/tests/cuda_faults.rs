@@ -100,7 +100,7 @@ fn every_wait_tells() {
             &|| device.synchronize_stream(None),
             &|| device.synchronize_stream(Some(&*stream)),
             &|| device.synchronize_event(&*event),
-            &|| device.tell_faults(Some(&*stream)),
+            &|| device.report_faults(Some(&*stream)),
         ];
         for wait in waits {
             launch(&*kernel, Some(&*stream));
@@ -116,7 +116,7 @@ fn without_kernels_that_raise_nothing_is_waited_for() {
     let trace = trace_file("without_kernels_that_raise");
     with_driver("without_kernels_that_raise_nothing_is_waited_for", &[("FAKE_TRACE", &trace)], || {
         let device = device();
-        assert_eq!(traced(|| device.tell_faults(None).expect("nothing was raised")), [""; 0]);
+        assert_eq!(traced(|| device.report_faults(None).expect("nothing was raised")), [""; 0]);
     });
 }
 

@@ -136,11 +136,11 @@ impl Addresses {
     /// the arguments belongs to a missing argument, which has no memory.
     pub fn of(kernel: &Kernel, given: &[ArgType], cells: &[u32]) -> Self {
         let mut leaves = Vec::new();
-        let mut behind = 0;
+        let mut first_cell = 0;
         for ty in given {
             ty.for_each_leaf(&mut |_, leaf| {
-                leaves.push((behind, leaf));
-                behind += leaf.cells();
+                leaves.push((first_cell, leaf));
+                first_cell += leaf.cells();
             });
         }
         let mut found = Vec::new();
@@ -148,7 +148,7 @@ impl Addresses {
             let SlotSource::Argument { param, field: SlotField::Data, .. } = &slot.source else { continue };
             let access = kernel.params.get(*param as usize).map(|param| param.access);
             let cell = cells.get(first).map_or(usize::MAX, |cell| *cell as usize);
-            if cell >= behind && cell != usize::MAX {
+            if cell >= first_cell && cell != usize::MAX {
                 continue;
             }
             let leaf = leaves.iter().find(|(at, _)| *at == cell).map(|(_, leaf)| *leaf);
@@ -187,7 +187,7 @@ impl Addresses {
         let all = self.0.iter().zip(&spans);
         all.clone().enumerate().all(|(at, (address, span))| {
             all.clone().take(at).all(|(other, others)| {
-                span.end <= others.start || others.end <= span.start || !address.is_apart_from(other)
+                span.end <= others.start || others.end <= span.start || !address.is_disjoint_from(other)
             })
         })
     }
@@ -195,7 +195,7 @@ impl Addresses {
 
 impl Address {
     /// Whether [`Assumptions::disjoint`] requires that the memory is disjoint from that of another address.
-    fn is_apart_from(&self, other: &Self) -> bool {
+    fn is_disjoint_from(&self, other: &Self) -> bool {
         let is_used = |address: &Self| address.is_read || address.is_written;
         self.is_written && other.is_read
             || self.is_read && other.is_written
@@ -298,7 +298,7 @@ mod tests {
         [start, extent, stride.cast_unsigned()]
     }
 
-    fn apart(one: [u64; 3], other: [u64; 3]) -> bool {
+    fn disjoint(one: [u64; 3], other: [u64; 3]) -> bool {
         let addresses = addresses(&[(array(1), READ), (array(1), WRITTEN)]);
         let found = addresses.are_disjoint(&[one, other].concat());
         let swapped = self::addresses(&[(array(1), WRITTEN), (array(1), READ)]);
@@ -324,29 +324,29 @@ mod tests {
 
     #[test]
     fn arrays_share_memory_from_one_byte_on() {
-        assert!(apart(line(0x1000, 4, 4), line(0x1010, 4, 4)));
-        assert!(!apart(line(0x1000, 5, 4), line(0x1010, 4, 4)));
-        assert!(!apart(line(0x1000, 4, 4), line(0x100f, 4, 4)));
-        assert!(!apart(line(0x1000, 4, 4), line(0x1000, 4, 4)));
+        assert!(disjoint(line(0x1000, 4, 4), line(0x1010, 4, 4)));
+        assert!(!disjoint(line(0x1000, 5, 4), line(0x1010, 4, 4)));
+        assert!(!disjoint(line(0x1000, 4, 4), line(0x100f, 4, 4)));
+        assert!(!disjoint(line(0x1000, 4, 4), line(0x1000, 4, 4)));
         // In reverse: 0x1004 to 0x1014.
-        assert!(apart(line(0x1010, 4, -4), line(0x1014, 4, 4)));
-        assert!(apart(line(0x1010, 4, -4), line(0x1000, 1, 4)));
-        assert!(!apart(line(0x1010, 4, -4), line(0x1010, 4, 4)));
-        assert!(!apart(line(0x1010, 4, -4), line(0x1000, 2, 4)));
+        assert!(disjoint(line(0x1010, 4, -4), line(0x1014, 4, 4)));
+        assert!(disjoint(line(0x1010, 4, -4), line(0x1000, 1, 4)));
+        assert!(!disjoint(line(0x1010, 4, -4), line(0x1010, 4, 4)));
+        assert!(!disjoint(line(0x1010, 4, -4), line(0x1000, 2, 4)));
         // Interleaved elements count as overlapping.
-        assert!(!apart(line(0x1000, 4, 8), line(0x1004, 4, 8)));
+        assert!(!disjoint(line(0x1000, 4, 8), line(0x1004, 4, 8)));
         // A broadcast element, and an empty array.
-        assert!(apart(line(0x1000, 100, 0), line(0x1004, 1, 4)));
-        assert!(apart(line(0x1000, 0, 4), line(0x1000, 4, 4)));
-        assert!(!apart(line(0x1000, 4, 4), line(0x1000, 1, 4)));
+        assert!(disjoint(line(0x1000, 100, 0), line(0x1004, 1, 4)));
+        assert!(disjoint(line(0x1000, 0, 4), line(0x1000, 4, 4)));
+        assert!(!disjoint(line(0x1000, 4, 4), line(0x1000, 1, 4)));
     }
 
     #[test]
     fn spans_that_no_memory_has_count_as_shared() {
-        assert!(!apart(line(0x1000, 1 << 62, 8), line(0x10, 1, 4)));
-        assert!(!apart(line(0x1000, u64::MAX, 1), line(0x10, 1, 4)));
-        assert!(!apart(line(0x1000, 0x1000, -4), line(0x8_0000_0000, 1, 4)));
-        assert!(!apart(line(u64::MAX - 3, 2, 4), line(0x10, 1, 4)));
+        assert!(!disjoint(line(0x1000, 1 << 62, 8), line(0x10, 1, 4)));
+        assert!(!disjoint(line(0x1000, u64::MAX, 1), line(0x10, 1, 4)));
+        assert!(!disjoint(line(0x1000, 0x1000, -4), line(0x8_0000_0000, 1, 4)));
+        assert!(!disjoint(line(u64::MAX - 3, 2, 4), line(0x10, 1, 4)));
     }
 
     #[test]
@@ -367,13 +367,13 @@ mod tests {
     fn only_what_is_read_and_what_is_written_is_compared() {
         let same = [line(0x1000, 4, 4), line(0x1000, 4, 4), line(0x2000, 4, 4)].concat();
         let both = Access { reads: true, writes: true, accumulates: false };
-        let apart =
+        let disjoint =
             |one, two, three| addresses(&[(array(1), one), (array(1), two), (array(1), three)]).are_disjoint(&same);
-        assert!(apart(READ, READ, WRITTEN));
-        assert!(apart(WRITTEN, both, READ));
-        assert!(apart(Access::default(), WRITTEN, READ));
-        assert!(!apart(READ, both, READ));
-        assert!(!apart(WRITTEN, READ, Access::default()));
+        assert!(disjoint(READ, READ, WRITTEN));
+        assert!(disjoint(WRITTEN, both, READ));
+        assert!(disjoint(Access::default(), WRITTEN, READ));
+        assert!(!disjoint(READ, both, READ));
+        assert!(!disjoint(WRITTEN, READ, Access::default()));
     }
 
     #[test]

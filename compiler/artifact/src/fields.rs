@@ -110,13 +110,13 @@ impl ArgType {
 
     /// Visits the values and arrays in it, each with its path through nested tuples and objects.
     pub fn for_each_leaf(&self, visit: &mut dyn FnMut(&[Step], ArgItem)) {
-        self.walk(&mut Vec::new(), visit);
+        self.traverse(&mut Vec::new(), visit);
     }
 
-    fn walk(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], ArgItem)) {
+    fn traverse(&self, path: &mut Vec<Step>, visit: &mut dyn FnMut(&[Step], ArgItem)) {
         match self {
             Self::Value(dtype) => visit(path, ArgItem::Value(*dtype)),
-            Self::Enum(_, value) => value.walk(path, visit),
+            Self::Enum(_, value) => value.traverse(path, visit),
             Self::Array(array) => visit(path, ArgItem::Array(*array)),
             Self::Record(dtype) => visit(path, ArgItem::Record(*dtype)),
             Self::Pointer(dtype) => visit(path, ArgItem::Pointer(dtype.unwrap_or(DType::U8))),
@@ -124,14 +124,14 @@ impl ArgType {
             Self::Optional(of) => {
                 for (step, item) in [&Self::GIVEN, of.as_ref()].into_iter().enumerate() {
                     path.push(step as Step);
-                    item.walk(path, visit);
+                    item.traverse(path, visit);
                     path.pop();
                 }
             }
             Self::Tuple(items) | Self::Struct(_, items) => {
                 for (step, item) in items.iter().enumerate() {
                     path.push(step as Step);
-                    item.walk(path, visit);
+                    item.traverse(path, visit);
                     path.pop();
                 }
             }

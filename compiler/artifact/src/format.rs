@@ -35,11 +35,11 @@ impl FormatPart<'_> {
 pub fn format_parts(format: &[u8]) -> impl Iterator<Item = FormatPart<'_>> {
     let mut rest = format;
     std::iter::from_fn(move || {
-        let (first, behind) = rest.split_first()?;
-        let (part, len) = match (first, behind.first()) {
+        let (first, after) = rest.split_first()?;
+        let (part, len) = match (first, after.first()) {
             (b'%', Some(b'%')) => (FormatPart::Percent, 2),
             (b'%', _) => {
-                let letter = behind.iter().position(|byte| byte.is_ascii_alphabetic() && *byte != b'l');
+                let letter = after.iter().position(|byte| byte.is_ascii_alphabetic() && *byte != b'l');
                 let len = letter.map_or(rest.len(), |at| at + 2);
                 (FormatPart::Conversion(&rest[..len]), len)
             }

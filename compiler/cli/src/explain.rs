@@ -14,19 +14,19 @@ const IMPLIED: [&str; 8] = ["", "weft.", "weft.cuda.", "math.", "builtins.", "nu
 
 /// Prints the documentation of a code or a name, or the list of codes.
 pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, Stop> {
-    let Some(asked) = &args.subject else {
+    let Some(subject) = &args.subject else {
         for code in Code::ALL {
             writeln!(stdout, "{}  {}", code.number(), code.title())?;
         }
         return Ok(0);
     };
-    if let Some(code) = Code::from_number(asked) {
+    if let Some(code) = Code::from_number(subject) {
         stdout.write_all(diagnostic::explain(code).as_bytes())?;
         return Ok(0);
     }
-    let rows = rows(asked);
+    let rows = rows(subject);
     if rows.is_empty() {
-        return Err(unknown(asked));
+        return Err(unknown(subject));
     }
     for (i, row) in rows.iter().enumerate() {
         if i > 0 {
@@ -38,9 +38,9 @@ pub(crate) fn explain(args: &ExplainArgs, stdout: &mut dyn Write) -> Result<u8, 
 }
 
 /// The table rows of a name, or of a module's members.
-fn rows(asked: &str) -> Vec<&'static Intrinsic> {
-    let asked = asked.strip_prefix("numba.").map_or_else(|| asked.to_owned(), |rest| format!("weft.{rest}"));
-    let paths: Vec<String> = IMPLIED.iter().map(|module| format!("{module}{asked}")).collect();
+fn rows(subject: &str) -> Vec<&'static Intrinsic> {
+    let subject = subject.strip_prefix("numba.").map_or_else(|| subject.to_owned(), |rest| format!("weft.{rest}"));
+    let paths: Vec<String> = IMPLIED.iter().map(|module| format!("{module}{subject}")).collect();
     let exact = paths.iter().find_map(|path| intrinsics::rows().find(|row| row.path == path));
     match exact {
         Some(row) => vec![row],
@@ -52,19 +52,19 @@ fn rows(asked: &str) -> Vec<&'static Intrinsic> {
     }
 }
 
-fn unknown(asked: &str) -> Stop {
+fn unknown(subject: &str) -> Stop {
     let is_code =
-        asked.starts_with(['E', 'e']) && asked.get(1..2).is_some_and(|c| c.chars().all(|c| c.is_ascii_digit()));
+        subject.starts_with(['E', 'e']) && subject.get(1..2).is_some_and(|c| c.chars().all(|c| c.is_ascii_digit()));
     let (near, kind) = if is_code {
-        (closest(&asked.to_uppercase(), Code::ALL.iter().map(|code| code.number())), "code")
+        (closest(&subject.to_uppercase(), Code::ALL.iter().map(|code| code.number())), "code")
     } else {
         let short = |row: &'static Intrinsic| IMPLIED.iter().rev().find_map(|module| row.path.strip_prefix(module));
         let names =
             intrinsics::rows().flat_map(move |row| [Some(row.path), row.path.strip_prefix("weft."), short(row)]);
-        (closest(asked, names.flatten()), "diagnostic code or name in kernels")
+        (closest(subject, names.flatten()), "diagnostic code or name in kernels")
     };
     let hint = near.map_or_else(|| "`weft explain` lists the codes".to_owned(), |near| format!("did you mean {near}?"));
-    Stop::Usage(format!("`{asked}` is not a {kind}: {hint}"))
+    Stop::Usage(format!("`{subject}` is not a {kind}: {hint}"))
 }
 
 fn write_row(row: &'static Intrinsic, stdout: &mut dyn Write) -> Result<(), Stop> {

@@ -22,10 +22,10 @@ pub(crate) fn check(program: &Program, kernel: &KernelDef<'_>) -> Vec<Diagnostic
     let is_python = |name: &str| intrinsics::is_known(&format!("builtins.{name}")) || intrinsics::is_exception(name);
     let is_unknown = |name: &String| !program.defines(kernel, name) && !is_python(name);
     let (absent, undefined) = roots.filter(is_unknown).partition(|name| intrinsics::is_builtin(name));
-    let mut walk = NameVisitor { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
-    walk.stmts(&ast.body, false);
-    walk.faults.sort_by_key(|fault| fault.span);
-    walk.faults
+    let mut visitor = NameVisitor { undefined, absent, faults: Vec::new(), text: program.text(kernel) };
+    visitor.stmts(&ast.body, false);
+    visitor.faults.sort_by_key(|fault| fault.span);
+    visitor.faults
 }
 
 struct NameVisitor<'a> {

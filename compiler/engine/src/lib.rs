@@ -43,7 +43,7 @@ pub use crate::{
 
 /// The most bytes of code and strings that an engine caches: thousands of kernels, little beside the LLVM that made
 /// them.
-const KEPT_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 64 << 20;
 
 /// Compiles requests, each once.
 pub struct Engine {
@@ -89,7 +89,7 @@ impl Engine {
 
     /// An engine with an empty cache, and optionally a disk cache.
     pub fn with_cache(disk: Option<DiskCache>) -> Self {
-        Self { once: Once::new(KEPT_BYTES, weight), disk }
+        Self { once: Once::new(CACHE_BYTES, weight), disk }
     }
 
     /// The disk cache.
@@ -142,8 +142,8 @@ impl Engine {
         let disk = self.disk.as_ref().filter(|_| caller.on_disk && is_lasting);
         let is_new = Cell::new(false);
         let make = || {
-            if let Some(kept) = disk.and_then(|disk| disk.read(&digest))
-                && let Ok(outcome) = decode(&kept)
+            if let Some(entry) = disk.and_then(|disk| disk.read(&digest))
+                && let Ok(outcome) = decode(&entry)
             {
                 return Some(Ok(outcome));
             }
@@ -249,7 +249,7 @@ impl fmt::Debug for HeldEngine<'_> {
 fn weight(outcome: &Outcome<Arc<Output>>) -> usize {
     let output = match outcome {
         Outcome::Made(output) => output,
-        Outcome::Queries(asks) => return size_of_val(asks.as_slice()),
+        Outcome::Queries(queries) => return size_of_val(queries.as_slice()),
     };
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let sources: usize = output.sources.files().iter().map(|file| file.text.len()).sum();

@@ -11,7 +11,7 @@ use std::{collections::HashMap, hash::Hash, time::Duration};
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, ThreadId, current};
 
 /// The interval at which a caller that waits for another thread calls `poll`.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// See the module.
 pub(crate) struct Once<K, V, E> {
@@ -25,7 +25,7 @@ pub(crate) struct Once<K, V, E> {
 }
 
 struct OnceState<K, V, E> {
-    kept: HashMap<K, CachedValue<V>>,
+    entries: HashMap<K, CachedValue<V>>,
     flights: HashMap<K, Arc<Flight<V, E>>>,
     /// How much other work is under way ([`Once::alone`]).
     others: usize,
@@ -67,7 +67,7 @@ pub(crate) struct OnceGuard<'a, K, V, E> {
 impl<K: Clone + Eq + Hash, V, E: Clone> Once<K, V, E> {
     /// Caches at most `limit` bytes; `weight` is the size of a value.
     pub(crate) fn new(limit: usize, weight: fn(&V) -> usize) -> Self {
-        let state = OnceState { kept: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
+        let state = OnceState { entries: HashMap::new(), flights: HashMap::new(), others: 0, bytes: 0, clock: 0 };
         Self { state: Mutex::new(state), weight, limit, idle: Condvar::new() }
     }
 
@@ -145,9 +145,9 @@ impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
 
     fn used(&mut self, key: &K) -> Option<Arc<V>> {
         self.clock += 1;
-        let kept = self.kept.get_mut(key)?;
-        kept.used = self.clock;
-        Some(Arc::clone(&kept.value))
+        let entry = self.entries.get_mut(key)?;
+        entry.used = self.clock;
+        Some(Arc::clone(&entry.value))
     }
 
     /// Caches a value, and returns the evicted values: the caller drops them outside of the lock.
@@ -155,13 +155,13 @@ impl<K: Clone + Eq + Hash, V, E> OnceState<K, V, E> {
         self.clock += 1;
         self.bytes += bytes;
         let mut gone = Vec::new();
-        if let Some(old) = self.kept.insert(key, CachedValue { value, bytes, used: self.clock }) {
+        if let Some(old) = self.entries.insert(key, CachedValue { value, bytes, used: self.clock }) {
             self.bytes -= old.bytes;
             gone.push(old);
         }
         while self.bytes > limit {
-            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
-            let Some(oldest) = oldest.and_then(|key| self.kept.remove(&key)) else { break };
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest.and_then(|key| self.entries.remove(&key)) else { break };
             self.bytes -= oldest.bytes;
             gone.push(oldest);
         }
@@ -189,7 +189,8 @@ impl<V, E: Clone> Flight<V, E> {
                 Some(Landed::GivenUp) => return Waited::Again,
                 None => {}
             }
-            let (waited, timeout) = self.done.wait_timeout(landed, LOOK).unwrap_or_else(PoisonError::into_inner);
+            let (waited, timeout) =
+                self.done.wait_timeout(landed, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             landed = waited;
             if timeout.timed_out() {
                 drop(landed);

@@ -142,8 +142,8 @@ fn with(kernel: FunctionDef) -> Request {
 
 /// The answer to a query about a call of an overloaded function.
 fn answer(number: u32, name: Option<&str>, given: OverloadArgument, chosen: Result<(), Option<String>>) -> Answer {
-    let ask = OverloadQuery { function: number, args: vec![(name.map(str::to_owned), given)] };
-    Answer { ask, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
+    let query = OverloadQuery { function: number, args: vec![(name.map(str::to_owned), given)] };
+    Answer { query, chosen: chosen.map(|()| Arc::new(function(file(SCALED), &[]))) }
 }
 
 /// The request with implementations of overloaded functions.

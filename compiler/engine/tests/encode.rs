@@ -305,11 +305,12 @@ fn questions_are_read_as_they_were_asked() {
         (None, OverloadArgument::Type(ArgType::Enum(class(ClassKind::Enum), Box::new(ArgType::Value(DType::I64))))),
         (Some("axis".to_owned()), OverloadArgument::Str("ä".to_owned())),
     ];
-    let asks = vec![OverloadQuery { function: 7, args: given }, OverloadQuery { function: u32::MAX, args: Vec::new() }];
-    let Ok(Outcome::Queries(read)) = decode(&encode(&Outcome::Queries(asks.clone()))) else {
+    let queries =
+        vec![OverloadQuery { function: 7, args: given }, OverloadQuery { function: u32::MAX, args: Vec::new() }];
+    let Ok(Outcome::Queries(read)) = decode(&encode(&Outcome::Queries(queries.clone()))) else {
         panic!("they are questions")
     };
-    assert_eq!(read, asks);
+    assert_eq!(read, queries);
 }
 
 #[test]

@@ -25,25 +25,25 @@ impl<'a> NoProgressIterations<'a> {
         }
         add_sources(function, [body, step], &mut relevant);
         let carried = both(&relevant, exposed);
-        let after = this.walk(&carried, step, (true, true));
+        let after = this.visit(&carried, step, (true, true));
         if !after {
             return Self::default();
         }
-        this.walk(&carried, body, (after, after));
+        this.visit(&carried, body, (after, after));
         this
     }
 
     /// Visits statements backwards; `after` says whether an iteration that reaches the end, or that continues early,
     /// may make no progress.
-    fn walk(&mut self, carried: &[bool], block: &'a [Stmt], after: (bool, bool)) -> bool {
-        let (mut quiet, goes_on) = after;
+    fn visit(&mut self, carried: &[bool], block: &'a [Stmt], after: (bool, bool)) -> bool {
+        let (mut no_progress, goes_on) = after;
         for stmt in block.iter().rev() {
-            quiet = match &stmt.kind {
+            no_progress = match &stmt.kind {
                 StmtKind::Break | StmtKind::Return(_) => false,
                 StmtKind::Continue => goes_on,
                 StmtKind::If { cond, then, otherwise } => {
-                    let yes = self.walk(carried, then, (quiet, goes_on));
-                    let no = self.walk(carried, otherwise, (quiet, goes_on));
+                    let yes = self.visit(carried, then, (no_progress, goes_on));
+                    let no = self.visit(carried, otherwise, (no_progress, goes_on));
                     if yes != no {
                         self.decisions.push(*cond);
                     }
@@ -54,14 +54,14 @@ impl<'a> NoProgressIterations<'a> {
                     for part in [body, step] {
                         for_each_stmt(part, &mut |stmt| inside.push(stmt));
                     }
-                    let still = quiet && !inside.iter().any(|stmt| assigns(stmt, carried));
+                    let still = no_progress && !inside.iter().any(|stmt| assigns(stmt, carried));
                     if still {
                         self.stmts.extend(inside);
                     }
                     still
                 }
                 StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {
-                    let still = quiet && !assigns(stmt, carried);
+                    let still = no_progress && !assigns(stmt, carried);
                     if still {
                         self.stmts.push(stmt);
                     }
@@ -69,7 +69,7 @@ impl<'a> NoProgressIterations<'a> {
                 }
             };
         }
-        quiet
+        no_progress
     }
 }
 
@@ -80,13 +80,13 @@ fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {
 /// By local: whether an iteration may read it before it assigns it, so that it is loop-carried.
 pub(crate) fn exposed(function: &Function, body: &[Stmt], step: &[Stmt]) -> Vec<bool> {
     let none = vec![false; function.locals.len()];
-    let mut walk = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
-    walk.block(body);
+    let mut exposed = Exposed { function, found: none.clone(), assigned: none, order: Vec::new() };
+    exposed.block(body);
     if escapes(body).continues {
-        walk.back_to(0);
+        exposed.back_to(0);
     }
-    walk.block(step);
-    walk.found
+    exposed.block(step);
+    exposed.found
 }
 
 struct Exposed<'a> {

@@ -43,12 +43,12 @@ impl PointerExtents {
     pub(crate) fn of(module: &Module) -> Self {
         let locals = module.functions.iter().map(|(_, function)| at_entry(module, function)).collect();
         let mut all = Self { locals };
-        while all.turn(module) {}
+        while all.update(module) {}
         all
     }
 
     /// Propagates the extents through each assignment and call; returns whether one has changed.
-    fn turn(&mut self, module: &Module) -> bool {
+    fn update(&mut self, module: &Module) -> bool {
         let mut changed = false;
         for (id, function) in module.functions.iter() {
             for_each_stmt(&function.body, &mut |stmt| match &stmt.kind {

@@ -82,14 +82,14 @@ impl WaitAnalysis {
         }
         let inside = Inside::of(self, function, &all, &exposed, own_stores(body, step));
         let mut conds = Vec::new();
-        inside.left_by_memory(body, &mut conds);
+        inside.exits_by_memory(body, &mut conds);
         let mut wait = (!conds.is_empty()).then(|| inside.what_is_read(&all, &conds));
-        let quiet = NoProgressIterations::of(function, body, step, &exposed);
-        if !quiet.decisions.is_empty() {
-            let inside = Inside::of(self, function, &quiet.stmts, &exposed, own_stores(body, step));
-            let conds: Vec<_> = quiet.decisions.iter().copied().filter(|&cond| inside.waits_for(cond)).collect();
+        let idle = NoProgressIterations::of(function, body, step, &exposed);
+        if !idle.decisions.is_empty() {
+            let inside = Inside::of(self, function, &idle.stmts, &exposed, own_stores(body, step));
+            let conds: Vec<_> = idle.decisions.iter().copied().filter(|&cond| inside.waits_for(cond)).collect();
             if !conds.is_empty() {
-                wait.get_or_insert_default().add(inside.what_is_read(&quiet.stmts, &conds));
+                wait.get_or_insert_default().add(inside.what_is_read(&idle.stmts, &conds));
             }
         }
         wait
@@ -162,8 +162,8 @@ impl<'a> Inside<'a> {
             let mut more = false;
             for stmt in stmts {
                 if let StmtKind::Assign(local, value) = stmt.kind {
-                    more |= !self.varies[local.index()] && !self.stays(value);
-                    self.varies[local.index()] |= !self.stays(value);
+                    more |= !self.varies[local.index()] && !self.is_invariant(value);
+                    self.varies[local.index()] |= !self.is_invariant(value);
                 }
             }
             if !more {
@@ -190,14 +190,14 @@ impl<'a> Inside<'a> {
         let of_values = || {
             (exprs.iter().any(|&root| self.reads_memory(root)), exprs.iter().any(|&root| self.moves(root, Some(local))))
         };
-        let stays = || exprs.iter().all(|&root| self.stays(root));
+        let is_invariant = || exprs.iter().all(|&root| self.is_invariant(root));
         match &stmt.kind {
             StmtKind::Call { func, .. } => match self.waiting.reads(*func) {
                 Reads::Nothing => of_values(),
                 Reads::Own => (false, true),
-                Reads::Steps | Reads::Others => (stays(), !stays()),
+                Reads::Steps | Reads::Others => (is_invariant(), !is_invariant()),
             },
-            StmtKind::Op { .. } => (stays(), !stays()),
+            StmtKind::Op { .. } => (is_invariant(), !is_invariant()),
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
             | StmtKind::If { .. }
@@ -217,10 +217,10 @@ impl<'a> Inside<'a> {
     }
 
     /// Whether the operands of an expression are loop-invariant.
-    fn stays(&self, root: ExprId) -> bool {
-        let mut stays = true;
-        for_each_read(self.function, root, &mut |local| stays &= !self.varies[local.index()]);
-        stays
+    fn is_invariant(&self, root: ExprId) -> bool {
+        let mut is_invariant = true;
+        for_each_read(self.function, root, &mut |local| is_invariant &= !self.varies[local.index()]);
+        is_invariant
     }
 
     /// Whether each iteration stores to the address.
@@ -231,7 +231,7 @@ impl<'a> Inside<'a> {
     /// Whether a load reads the same address in each iteration, and other threads may have written it.
     fn reads_again(&self, load: ExprId) -> bool {
         let ExprKind::Load(pointer, _) = self.function.exprs[load].kind else { return false };
-        !is_own_space(self.function, pointer) && self.stays(pointer) && !self.is_stored(pointer)
+        !is_own_space(self.function, pointer) && self.is_invariant(pointer) && !self.is_stored(pointer)
     }
 
     fn reads_memory(&self, root: ExprId) -> bool {
@@ -252,7 +252,7 @@ impl<'a> Inside<'a> {
         let mut found = false;
         for_each_expr(self.function, root, &mut |id| {
             if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-                found |= !self.stays(pointer) || self.is_stored(pointer);
+                found |= !self.is_invariant(pointer) || self.is_stored(pointer);
             } else if let ExprKind::Local(local) = self.function.exprs[id].kind {
                 found |= self.progress[local.index()] || of == Some(local);
             }
@@ -266,7 +266,7 @@ impl<'a> Inside<'a> {
     }
 
     /// The exit conditions of the loop that depend on such memory and on no progress.
-    fn left_by_memory(&self, block: &[Stmt], conds: &mut Vec<ExprId>) {
+    fn exits_by_memory(&self, block: &[Stmt], conds: &mut Vec<ExprId>) {
         for stmt in block {
             let StmtKind::If { cond, then, otherwise } = &stmt.kind else { continue };
             let (yes, no) = (escapes(then), escapes(otherwise));
@@ -276,8 +276,8 @@ impl<'a> Inside<'a> {
             if self.waits_for(*cond) {
                 conds.push(*cond);
             }
-            self.left_by_memory(then, conds);
-            self.left_by_memory(otherwise, conds);
+            self.exits_by_memory(then, conds);
+            self.exits_by_memory(otherwise, conds);
         }
     }
 

@@ -16,10 +16,10 @@ pub(crate) fn gains_by_warps(module: &Module) -> bool {
     let Some(kernel) = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel) else { return false };
     let effects = Effects::of_module(module);
     // Functions that synchronize threads are inlined into the kernel.
-    let stays = |id| Some(id) != module.kernel && !Effects::of_function(&effects, id).synchronizes();
+    let remains = |id| Some(id) != module.kernel && !Effects::of_function(&effects, id).synchronizes();
     module.functions.iter().all(|(_, function)| may_part(function))
-        && !module.functions.iter().any(|(id, function)| stays(id) && asks_for_thread(function))
-        && match takes_turns(kernel) {
+        && !module.functions.iter().any(|(id, function)| remains(id) && reads_thread_index(function))
+        && match loop_distribution(kernel) {
             LoopDistribution::OfLanes => true,
             LoopDistribution::None => module.functions.iter().any(|(_, function)| hands_on(function)),
             LoopDistribution::OfThreads => false,
@@ -73,14 +73,14 @@ fn hands_on(function: &Function) -> bool {
 }
 
 /// Whether a function reads its thread's indices.
-fn asks_for_thread(function: &Function) -> bool {
-    let mut asks = false;
+fn reads_thread_index(function: &Function) -> bool {
+    let mut reads = false;
     for_each_expr_of_block(function, &function.body, &mut |id| {
         if let Class::Leaf(Leaf::Special(register)) = function.class(id) {
-            asks |= matches!(register, SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId);
+            reads |= matches!(register, SpecialRegister::ThreadIdx(_) | SpecialRegister::LaneId);
         }
     });
-    asks
+    reads
 }
 
 /// How the iterations of loops are distributed over threads.
@@ -95,7 +95,7 @@ enum LoopDistribution {
 }
 
 /// How the loops are distributed whose counter starts at a value that depends on `threadIdx.x`, by their increments.
-fn takes_turns(function: &Function) -> LoopDistribution {
+fn loop_distribution(function: &Function) -> LoopDistribution {
     let fixed = Rematerializable::of(function, &function.body);
     let mut counters = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
@@ -150,11 +150,11 @@ fn depends_on_lane(function: &Function, fixed: &Rematerializable, local: LocalId
 
 /// Whether a rematerializable local is the lane index.
 fn is_lane(function: &Function, fixed: &Rematerializable, local: LocalId) -> bool {
-    let mut asks = false;
+    let mut reads = false;
     if let Some(value) = fixed.value(local) {
         for_each_expr(function, value, &mut |id| {
-            asks |= matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::LaneId)));
+            reads |= matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::LaneId)));
         });
     }
-    asks
+    reads
 }

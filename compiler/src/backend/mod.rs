@@ -126,8 +126,8 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
 /// Chooses the target suffix and the ISA version of the PTX for an SM.
 fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
     let driver = request.options.driver_isa;
-    let texts = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
-    needs::choose(number, suffix, driver, texts).map_err(|(place, lacks)| {
+    let snippets = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
+    needs::choose(number, suffix, driver, snippets).map_err(|(place, lacks)| {
         let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
         match lacks.why {

@@ -145,7 +145,7 @@ fn json_one(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let labels: Vec<String> = diagnostic
         .labels
         .iter()
-        .map(|(span, text)| format!("{{{}, \"label\": {}}}", json_place(*span, sources), json_string(text)))
+        .map(|(span, text)| format!("{{{}, \"label\": {}}}", json_location(*span, sources), json_string(text)))
         .collect();
     let notes: Vec<String> =
         diagnostic.notes.iter().cloned().chain(diagnostic.words()).map(|note| json_string(&note)).collect();
@@ -153,7 +153,7 @@ fn json_one(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
         "{{\"code\": {}, \"severity\": \"{severity}\", \"message\": {}, {}, \"label\": {}, \"labels\": [{}], \"notes\": [{}], \"help\": {}}}",
         json_string(diagnostic.code.number()),
         json_string(&diagnostic.message),
-        json_place(diagnostic.span, sources),
+        json_location(diagnostic.span, sources),
         json_string(&diagnostic.label),
         labels.join(", "),
         notes.join(", "),
@@ -161,7 +161,7 @@ fn json_one(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     )
 }
 
-fn json_place(span: Span, sources: &SourceMap) -> String {
+fn json_location(span: Span, sources: &SourceMap) -> String {
     let Some(file) = sources.file(span) else {
         return "\"file\": null, \"line\": null, \"column\": null, \"end_line\": null, \"end_column\": null".to_owned();
     };

@@ -65,9 +65,9 @@ impl FnLowerer<'_> {
     /// Assigns a value to a variable.
     pub(super) fn assign_var(&mut self, name: &str, value: Value, span: Span) {
         let Some(value) = self.own_iterator(name, value, span) else { return };
-        let value = self.with_own_texts(value, span);
+        let value = self.with_own_strings(value, span);
         let ty = self.ty_of(&value);
-        self.tell_type(name, &ty, span);
+        self.record_type(name, &ty, span);
         self.note_type(&ty, span, Some(name));
         if !ty.is_poison() && ty != Ty::Bottom && !self.names.given.contains(name) {
             self.names.given.insert(name.to_owned());
@@ -174,21 +174,21 @@ impl FnLowerer<'_> {
         if var.maybe_undefined {
             self.variables.zeroed.extend(locals.iter().copied());
             let mut at = 0;
-            self.note_texts(&var.ty, &locals, &mut at);
+            self.note_strings(&var.ty, &locals, &mut at);
         }
         self.rebuild(&var.ty, &mut locals.into_iter(), span)
     }
 
     /// Records which of a variable's locals point to strings; one without a value is initialized to the empty string.
-    fn note_texts(&mut self, ty: &Ty, locals: &[LocalId], at: &mut usize) {
+    fn note_strings(&mut self, ty: &Ty, locals: &[LocalId], at: &mut usize) {
         match ty {
             Ty::Object(kind, items) => {
                 if let (ObjectKind::Chars, [Ty::Array(place)], Some(local)) = (kind, items.as_slice(), locals.get(*at))
                 {
-                    self.variables.zeroed_texts.insert(*local, *place);
+                    self.variables.zeroed_strings.insert(*local, *place);
                 }
                 for item in items {
-                    self.note_texts(item, locals, at);
+                    self.note_strings(item, locals, at);
                 }
             }
             other @ (Ty::Scalar(_)
@@ -258,7 +258,7 @@ impl FnLowerer<'_> {
             if self.b.function.params.contains(&local) {
                 continue;
             }
-            if let Some(place) = self.variables.zeroed_texts.get(&local).copied() {
+            if let Some(place) = self.variables.zeroed_strings.get(&local).copied() {
                 let empty = self.empty_text(place, span);
                 self.b.stmt(StmtKind::Assign(local, empty), span);
                 continue;

@@ -119,7 +119,11 @@ fn has_weak(ty: &Ty) -> bool {
 /// The types of the expressions of a request's kernel and of the functions that it calls, as far as they can be
 /// inferred, and the files of their spans.
 pub fn expression_types(request: &Request) -> Outcome<(ExprTypes, SourceMap)> {
-    let Lowerer { expressions, sources, asks, .. } =
+    let Lowerer { expressions, sources, queries, .. } =
         super::lowered_for(request, super::RecordedInfo { variables: false, expressions: true });
-    if asks.is_empty() { Outcome::Made((expressions.unwrap_or_default(), sources)) } else { Outcome::Queries(asks) }
+    if queries.is_empty() {
+        Outcome::Made((expressions.unwrap_or_default(), sources))
+    } else {
+        Outcome::Queries(queries)
+    }
 }

@@ -59,7 +59,7 @@ impl FnLowerer<'_> {
     }
 
     /// Emits the test after a call of a function that may end the thread.
-    pub(super) fn end_behind_call(&mut self, ended: LocalId, span: Span) {
+    pub(super) fn end_after_call(&mut self, ended: LocalId, span: Span) {
         let code = self.b.read(ended, span);
         let cond = self.b.convert(code, Type::BOOL, span);
         self.b.open();

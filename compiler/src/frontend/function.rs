@@ -62,14 +62,14 @@ pub(super) fn lower_kernel(cx: &mut Lowerer, request: &Request) {
             return;
         }
     }
-    let walk = |lowerer: &mut FnLowerer<'_>| {
+    let traverse = |lowerer: &mut FnLowerer<'_>| {
         for (index, (param, arg)) in def.ast.params.iter().zip(&request.args).enumerate() {
             lowerer.kernel_param(index as u32, param, arg);
         }
         lowerer.body();
     };
-    lowerer.loops.known = find_types(lowerer.cx, &def, walk);
-    walk(&mut lowerer);
+    lowerer.loops.known = find_types(lowerer.cx, &def, traverse);
+    traverse(&mut lowerer);
     let function = lowerer.finish(file);
     let params = def.ast.params.iter().zip(&request.args).map(|(param, ty)| Param {
         name: param.name.clone(),
@@ -179,7 +179,7 @@ impl<'a> FnLowerer<'a> {
     /// Declares a parameter as a variable. One that is assigned in the body gets locals of its own, so that array
     /// values with the parameter's locals do not change.
     fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
-        self.tell_type(&param.name, &ty, param.span);
+        self.record_type(&param.name, &ty, param.span);
         self.note_type(&ty, param.span, Some(&param.name));
         let var = Var { ty: ty.clone(), span: param.span, maybe_undefined: false };
         if let Some(env) = &mut self.env {
@@ -316,7 +316,7 @@ pub(super) fn declared_result(def: &FunctionDef, args: &[Ty]) -> Option<Ty> {
 }
 
 /// Lowers a device function: its parameters, its body, the `None` at its end. Returns the types of its `return`s.
-pub(super) fn walk_device(
+pub(super) fn traverse_device(
     lowerer: &mut FnLowerer<'_>,
     args: &[Ty],
     expected: Option<Ty>,
@@ -353,7 +353,7 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
         return None;
     };
     let typed = &mut cx.functions.typed[index];
-    let (loops, settles) = (std::mem::take(&mut typed.loops), typed.settles);
+    let (loops, converges) = (std::mem::take(&mut typed.loops), typed.converges);
     let (returns, may_end_thread) = (typed.returns.clone(), typed.may_end_thread);
     cx.functions.lowering.push(Lowering {
         def: Arc::clone(def),
@@ -364,12 +364,12 @@ fn lower_device(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> Option
     });
     let builder = Builder::new(Function::new(name, FunctionKind::Device, def.ast.span));
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), builder, loops);
-    if !settles {
+    if !converges {
         let message = format!("the type that `{}` returns grows with each recursive call", def.ast.name);
         let diagnostic = Diagnostic::error(Code::Recursion, def.ast.name_span, message);
         lowerer.report(diagnostic.help("return values of one type, and write the growing result into an array"));
     }
-    let found = walk_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
+    let found = traverse_device(&mut lowerer, args, Some(returns.clone()), may_end_thread);
     let joined = joined_returns(&found, def.typing.unwrap_or_default()).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     let called_back = lowerer.cx.functions.lowering.last().is_some_and(|open| open.func.is_some());
     if let Ty::Conflict(conflict) = &joined {

@@ -135,7 +135,7 @@ impl FnLowerer<'_> {
             Sequence::Array(array) => array.shape.first().copied(),
             Sequence::Tuple(_, items, _) => Some(Atom::Int(items.len() as i64)),
             Sequence::Range(ty, start, stop, step) => {
-                let length = match self.range_turns(ty, [start, stop, step], span)? {
+                let length = match self.range_trip_count(ty, [start, stop, step], span)? {
                     TripCount::Known(known) => match i64::try_from(known) {
                         Ok(known) => return Some(Atom::Int(known)),
                         Err(_) => self.b.int(Scalar::U64, known, span),
@@ -179,7 +179,7 @@ impl FnLowerer<'_> {
     /// `len(range)`: the largest `int64` if there are more items (Python raises an error).
     pub(super) fn range_len(&mut self, range: &Value, span: Span) -> Value {
         let Some(Sequence::Range(ty, start, stop, step)) = Sequence::of(range) else { return Value::Poison };
-        match self.range_turns(ty, [start, stop, step], span) {
+        match self.range_trip_count(ty, [start, stop, step], span) {
             None => Value::Poison,
             Some(TripCount::Known(known)) => Value::Int(known.min(i128::from(i64::MAX))),
             Some(TripCount::Counted(mut length)) => {
@@ -195,13 +195,13 @@ impl FnLowerer<'_> {
     }
 
     /// The trip count of a range, as an unsigned integer of its size.
-    fn range_turns(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<TripCount> {
+    fn range_trip_count(&mut self, ty: Scalar, [start, stop, step]: [&Value; 3], span: Span) -> Option<TripCount> {
         if let (Value::Int(start), Value::Int(stop), Value::Int(step)) = (start, stop, step)
             && *step != 0
         {
             let distance = if *step > 0 { stop - start } else { start - stop };
-            let turns = distance.max(0).div_euclid(step.abs()) + i128::from(distance.max(0) % step.abs() != 0);
-            return Some(TripCount::Known(turns));
+            let trip_count = distance.max(0).div_euclid(step.abs()) + i128::from(distance.max(0) % step.abs() != 0);
+            return Some(TripCount::Known(trip_count));
         }
         let mut part = |value: &Value| {
             let value = self.reread(value, span);
@@ -215,7 +215,7 @@ impl FnLowerer<'_> {
             let read = this.b.read(local, span);
             this.b.convert(read, Type::Scalar(word), span)
         };
-        let turns = |this: &mut Self, up: bool| {
+        let trip_count = |this: &mut Self, up: bool| {
             let (a, b) = if up { (first, last) } else { (last, first) };
             let (low, high) = (this.b.read(a, span), this.b.read(b, span));
             let some = this.b.compare(CompareOp::Lt, low, high, span);
@@ -236,13 +236,13 @@ impl FnLowerer<'_> {
         };
         let known = if let Value::Int(known) = step { Some(wrap_int(*known, ty)) } else { None };
         let length = match known {
-            Some(known) => turns(self, known > 0),
+            Some(known) => trip_count(self, known > 0),
             None if ty.is_unsigned_int() => {
-                let count = turns(self, true);
+                let count = trip_count(self, true);
                 self.unless_zero(ty, by, count, word, span)
             }
             None => {
-                let (up, down) = (turns(self, true), turns(self, false));
+                let (up, down) = (trip_count(self, true), trip_count(self, false));
                 let (read, zero) = (self.b.read(by, span), self.b.int(ty, 0, span));
                 let positive = self.b.compare(CompareOp::Gt, read, zero, span);
                 let count = self.b.select(positive, up, down, span);

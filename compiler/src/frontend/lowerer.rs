@@ -54,7 +54,7 @@ pub(super) struct Lowerer {
     /// Reads of variables, and calls, whose type was never inferred: errors, unless another error explains them.
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.
-    pub(super) asks: Vec<OverloadQuery>,
+    pub(super) queries: Vec<OverloadQuery>,
     /// Whether the request promises that no index of an array is negative.
     pub(super) no_wraparound: bool,
     /// Whether the code reports its accesses to the sanitizer.

@@ -289,7 +289,7 @@ impl FnLowerer<'_> {
         span: Span,
     ) -> Option<(ExprId, ArrayTy)> {
         let ty = record.ty.field(number)?;
-        let (_, offset) = record.ty.field_place(number)?;
+        let (_, offset) = record.ty.field_offset(number)?;
         let base = self.use_atom(record.data, span);
         let at = if offset == 0 {
             base
@@ -341,7 +341,7 @@ impl ArrayTy {
     }
 
     /// The dtype and offset of a record's field.
-    pub(super) fn field_place(self, number: usize) -> Option<(DType, u64)> {
+    pub(super) fn field_offset(self, number: usize) -> Option<(DType, u64)> {
         let DType::Compound(id) = self.dtype else { return None };
         let Compound::Record(record) = id.get() else { return None };
         record.fields().get(number).map(|field| (field.dtype, field.offset))
@@ -356,7 +356,7 @@ impl ArrayTy {
 
     /// Arrays of a record's field: the dimensions of the array of records, followed by those of an array field.
     pub(super) fn field(self, number: usize) -> Option<Self> {
-        let (dtype, offset) = self.field_place(number)?;
+        let (dtype, offset) = self.field_offset(number)?;
         let packed = self.known_align(offset) < dtype.access_align();
         Some(Self { dtype, packed, ..self })
     }

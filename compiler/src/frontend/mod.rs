@@ -153,9 +153,9 @@ pub fn result_type(request: &Request) -> Result<Outcome<Option<ArgType>>, Failur
 
 /// The result of a finished lowerer.
 fn finished(lowerer: lowerer::Lowerer) -> Result<Outcome<Lowered>, Failure> {
-    let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, asks, .. } = lowerer;
-    if !asks.is_empty() {
-        return Ok(Outcome::Queries(asks));
+    let lowerer::Lowerer { mut module, sources, mut diagnostics, undefined, faults, queries, .. } = lowerer;
+    if !queries.is_empty() {
+        return Ok(Outcome::Queries(queries));
     }
     for explanation in [undefined, faults] {
         if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {

@@ -207,8 +207,8 @@ impl FnLowerer<'_> {
         code: &[&Expr],
         run: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let may_be_none = |fact: &Narrowing| {
-            let var = self.env.as_ref().and_then(|env| env.get(&fact.name));
+        let may_be_none = |narrowing: &Narrowing| {
+            let var = self.env.as_ref().and_then(|env| env.get(&narrowing.name));
             var.is_some_and(|var| var.ty.optional().is_some())
         };
         if !narrowings.iter().any(may_be_none) {
@@ -242,8 +242,8 @@ fn is_own_isinstance(func: &Expr) -> bool {
 pub(super) fn narrowings(test: &Expr, holds: bool) -> Vec<Narrowing> {
     let of_name = |expr: &Expr, is_none| {
         let name = if let ExprKind::Named { target, .. } = &expr.kind { &target.kind } else { &expr.kind };
-        let fact = |name: &String| Narrowing { name: name.clone(), is_none };
-        if let ExprKind::Name(name) = name { vec![fact(name)] } else { Vec::new() }
+        let narrowing = |name: &String| Narrowing { name: name.clone(), is_none };
+        if let ExprKind::Name(name) = name { vec![narrowing(name)] } else { Vec::new() }
     };
     let is_none = |expr: &Expr| matches!(expr.kind, ExprKind::Constant(Constant::None));
     match &test.kind {

@@ -173,7 +173,7 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span,
     if let (false, Some(a), Some(b)) = (alike, first.number(), second.number()) {
         return Ty::of(unify(a, b));
     }
-    if let Some(joined) = join_texts(first, second) {
+    if let Some(joined) = join_strings(first, second) {
         return joined;
     }
     match (first, second) {
@@ -218,7 +218,7 @@ pub(super) fn join(first: &Ty, first_span: Span, second: &Ty, second_span: Span,
 }
 
 /// Joins two string types of different lengths: a local buffer for the longer one.
-fn join_texts(first: &Ty, second: &Ty) -> Option<Ty> {
+fn join_strings(first: &Ty, second: &Ty) -> Option<Ty> {
     let (a, b) = (first.chars()?, second.chars()?);
     let both = matches!((first, second), (Ty::Object(..), Ty::Object(..)));
     if a.is_wide() != b.is_wide() || both && a == b {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// By the parser's name of a statement or an expression.
-const WAYS_OUT: &[(&str, &str)] = &[
+const SUGGESTIONS: &[(&str, &str)] = &[
     // Statements.
     ("a `class` definition", "define the class outside the function"),
     ("a pattern of keys or classes in a `match`", "match values and tuples, and test other cases with `if`"),
@@ -153,9 +153,9 @@ pub(super) fn instead_of_index(value: &Value) -> Option<&'static str> {
 }
 
 /// The suggestion for an unsupported statement or expression.
-pub(super) fn way_out(what: &str) -> &'static str {
-    let known = WAYS_OUT.iter().find(|(name, _)| *name == what);
-    known.map_or("compute it on the host, and pass the result", |(_, way_out)| way_out)
+pub(super) fn suggestion(what: &str) -> &'static str {
+    let known = SUGGESTIONS.iter().find(|(name, _)| *name == what);
+    known.map_or("compute it on the host, and pass the result", |(_, suggestion)| suggestion)
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
 
     /// Each construct that the parser rejects has its own suggestion, and no suggestion is unused.
     #[test]
-    fn each_refusal_has_a_way_out() {
+    fn each_refusal_has_a_suggestion() {
         let parser = concat!(
             include_str!("../syntax/parse/convert.rs"),
             include_str!("../syntax/parse/formatted.rs"),
@@ -172,7 +172,7 @@ mod tests {
         );
         let mut refused: Vec<&str> =
             parser.split("::Unsupported(").skip(1).filter_map(|rest| rest.trim_start().split('"').nth(1)).collect();
-        let mut known: Vec<&str> = WAYS_OUT.iter().map(|(name, _)| *name).collect();
+        let mut known: Vec<&str> = SUGGESTIONS.iter().map(|(name, _)| *name).collect();
         refused.sort_unstable();
         refused.dedup();
         known.sort_unstable();

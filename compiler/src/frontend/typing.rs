@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::{
-    function::{declared_result, walk_device},
+    function::{declared_result, traverse_device},
     lowerer::{FnLowerer, Lowerer},
     object::Static,
     promote,
@@ -24,17 +24,21 @@ use crate::{
 
 /// The limit of the fixpoint iteration of a loop. Each pass widens the type of at least one variable, so a loop that
 /// reaches the limit indicates a bug in a join.
-const MOST_WALKS: usize = 20_000;
+const MOST_TRAVERSALS: usize = 20_000;
 
 /// The number of passes that may also make a type less general: `x + 1` of a uint8 that becomes an int16 is not a
 /// uint64. After that, types only grow.
-const FREE_WALKS: usize = 24;
+const FREE_TRAVERSALS: usize = 24;
 
-/// Runs a function dry and returns the types of its loops. `walk` declares the parameters and lowers the body.
-pub(super) fn find_types(cx: &mut Lowerer, def: &Arc<FunctionDef>, walk: impl FnOnce(&mut FnLowerer<'_>)) -> LoopTable {
+/// Runs a function dry and returns the types of its loops. `traverse` declares the parameters and lowers the body.
+pub(super) fn find_types(
+    cx: &mut Lowerer,
+    def: &Arc<FunctionDef>,
+    traverse: impl FnOnce(&mut FnLowerer<'_>),
+) -> LoopTable {
     let function = Function::new("", FunctionKind::Device, def.ast.span);
     let mut lowerer = FnLowerer::new(cx, Arc::clone(def), Builder::dry(function), LoopTable::new());
-    walk(&mut lowerer);
+    traverse(&mut lowerer);
     lowerer.loops.known
 }
 
@@ -53,7 +57,7 @@ impl FnLowerer<'_> {
     pub(super) fn next_types(
         &mut self,
         place: Span,
-        walks: usize,
+        traversals: usize,
         used: &LoopTypes,
         mut found: LoopTypes,
     ) -> Option<LoopTypes> {
@@ -65,10 +69,10 @@ impl FnLowerer<'_> {
             }
             return None;
         }
-        if walks >= FREE_WALKS {
+        if traversals >= FREE_TRAVERSALS {
             found.header = wider;
         }
-        if walks >= MOST_WALKS {
+        if traversals >= MOST_TRAVERSALS {
             self.cx.fault(self.at(place), "the types of a loop do not converge");
             return None;
         }
@@ -89,7 +93,7 @@ pub(super) fn result_type(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty])
         calls.open[at].called_back = true;
         let Instance { returns, may_end_thread, .. } = &calls.open[at].instance;
         (at, (returns.clone(), *may_end_thread))
-    } else if let Some((typed, rests_on)) = calls.walked.iter().find(|(typed, _)| typed.is(def, args)) {
+    } else if let Some((typed, rests_on)) = calls.traversed.iter().find(|(typed, _)| typed.is(def, args)) {
         (*rests_on, typed.result())
     } else if too_many {
         // The final run reports the error.
@@ -114,11 +118,11 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
         may_end_thread: false,
         changes: 0,
     });
-    let (first_known, first_walked) = (cx.functions.calls.known.len(), cx.functions.calls.walked.len());
+    let (first_known, first_traversed) = (cx.functions.calls.known.len(), cx.functions.calls.traversed.len());
     cx.functions.calls.open.push(Open { instance, rests_on: place, called_back: false });
     loop {
         let changes_before = cx.functions.calls.n_changes;
-        let (loops, returns, may_end_thread) = walk(cx, def, args);
+        let (loops, returns, may_end_thread) = traverse(cx, def, args);
         let calls = &mut cx.functions.calls;
         let open = &mut calls.open[place];
         if open.instance.note(returns, may_end_thread) {
@@ -132,15 +136,15 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
             loops,
             returns: result.0.clone(),
             may_end_thread: result.1,
-            settles: instance.changes < MOST_CHANGES,
+            converges: instance.changes < MOST_CHANGES,
         };
         if rests_on < place {
             // The outer function is repeated, and this function with it.
             calls.open.pop();
-            for (_, other) in calls.walked.iter_mut().skip(first_walked) {
+            for (_, other) in calls.traversed.iter_mut().skip(first_traversed) {
                 *other = rests_on.min(*other);
             }
-            calls.walked.push((typed, rests_on));
+            calls.traversed.push((typed, rests_on));
             match calls.known.iter_mut().find(|known| known.is(def, args)) {
                 Some(known) => *known = instance,
                 None => calls.known.push(instance),
@@ -150,11 +154,11 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
             }
             return result;
         }
-        let walked = calls.walked.split_off(first_walked);
+        let traversed = calls.traversed.split_off(first_traversed);
         if calls.n_changes == changes_before || !calls.open[place].called_back {
             calls.open.pop();
             calls.known.truncate(first_known);
-            cx.functions.typed.extend(walked.into_iter().map(|(typed, _)| typed));
+            cx.functions.typed.extend(traversed.into_iter().map(|(typed, _)| typed));
             cx.functions.typed.push(typed);
             return result;
         }
@@ -163,11 +167,11 @@ fn find_result(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (Ty, bo
 
 /// Runs a device function dry, once. Returns the types of its loops, its result type, and whether it may end the
 /// thread.
-fn walk(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (LoopTable, Ty, bool) {
+fn traverse(cx: &mut Lowerer, def: &Arc<FunctionDef>, args: &[Ty]) -> (LoopTable, Ty, bool) {
     let (mut returns, mut may_end_thread) = (Ty::Bottom, false);
     let declared = declared_result(def, args);
     let loops = find_types(cx, def, |lowerer| {
-        let found = walk_device(lowerer, args, declared.clone(), false);
+        let found = traverse_device(lowerer, args, declared.clone(), false);
         may_end_thread = lowerer.ends_thread;
         returns = joined_returns(&found, def.typing.unwrap_or_default()).map_or(Ty::Static(Static::None), |(ty, _)| ty);
     });

@@ -23,7 +23,7 @@ pub struct Variable {
 
 impl FnLowerer<'_> {
     /// Records the type of a name in the user's code, if the request requires it.
-    pub(super) fn tell_type(&mut self, name: &str, ty: &Ty, span: Span) {
+    pub(super) fn record_type(&mut self, name: &str, ty: &Ty, span: Span) {
         // The name of a variable that several alternatives of a pattern bind has a suffix.
         let is_own = self.b.fixed_span().is_none() && !name.contains('@') && !prelude::is_own(&self.def);
         if self.cx.variables.is_none() || self.is_dry() || !is_own || ty.is_poison() || *ty == Ty::Bottom {

@@ -93,14 +93,14 @@ impl Operand {
                 };
                 Self { number, weak: true }
             }
-            (true, false) => Self::typed(meeting(self.number, other.number)),
-            (false, true) => Self::typed(meeting(other.number, self.number)),
+            (true, false) => Self::typed(common_type(self.number, other.number)),
+            (false, true) => Self::typed(common_type(other.number, self.number)),
         }
     }
 }
 
 /// The type of a weak number that is combined with a typed one.
-fn meeting(weak: Number, typed: Number) -> Number {
+fn common_type(weak: Number, typed: Number) -> Number {
     if kind(weak) <= kind(typed) {
         return typed;
     }

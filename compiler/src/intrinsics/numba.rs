@@ -11,7 +11,7 @@ pub struct NumbaNames {
     /// The names of the members.
     names: &'static [&'static str],
     /// The suggestion, if there is one.
-    pub way_out: Option<&'static str>,
+    pub suggestion: Option<&'static str>,
 }
 
 const LOOP: &str = "write a loop over an array argument or over a `cuda.local.array`";
@@ -32,7 +32,7 @@ const NAMES: &[NumbaNames] = &[
             "linspace",
             "tri",
         ],
-        way_out: Some(MAKES),
+        suggestion: Some(MAKES),
     },
     NumbaNames {
         module: "numpy",
@@ -62,9 +62,9 @@ const NAMES: &[NumbaNames] = &[
             "take",
             "vstack",
         ],
-        way_out: Some(LOOP),
+        suggestion: Some(LOOP),
     },
-    NumbaNames { module: "numpy", names: &["nditer"], way_out: Some("write a `for` loop for each dimension") },
+    NumbaNames { module: "numpy", names: &["nditer"], suggestion: Some("write a `for` loop for each dimension") },
 ];
 
 /// The entry of a path that numba-cuda supports in kernels and weft does not.
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_ways_out_exist() {
         for entry in NAMES {
-            let words = entry.way_out.unwrap_or("").split('`').skip(1).step_by(2);
+            let words = entry.suggestion.unwrap_or("").split('`').skip(1).step_by(2);
             for code in words {
                 let path = code.split(['(', ' ']).next().unwrap_or("");
                 if let Some(member) = path.strip_prefix("cuda.") {

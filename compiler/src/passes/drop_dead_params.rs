@@ -40,8 +40,8 @@ fn dead_on_circles(module: &Module, circles: &Circles) -> BTreeMap<FuncId, Vec<b
             let mut reduced = function.clone();
             drop_args(&mut reduced, &before);
             let live = live_locals(&reduced);
-            let stays = function.params.iter().map(|param| live[param.index()]).collect();
-            kept.insert(id, stays);
+            let is_live = function.params.iter().map(|param| live[param.index()]).collect();
+            kept.insert(id, is_live);
         }
         if kept == before {
             return kept;

@@ -100,17 +100,17 @@ impl Uses {
 
 /// Applies a rule to every block of a function, inner blocks first.
 fn with_body(function: &mut Function, rule: fn(&mut Function, &Uses, &mut Block)) {
-    fn walk(function: &mut Function, uses: &Uses, block: &mut Block, rule: fn(&mut Function, &Uses, &mut Block)) {
+    fn traverse(function: &mut Function, uses: &Uses, block: &mut Block, rule: fn(&mut Function, &Uses, &mut Block)) {
         for stmt in block.iter_mut() {
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-                walk(function, uses, inner, rule);
+                traverse(function, uses, inner, rule);
             }
         }
         rule(function, uses, block);
     }
     let uses = Uses::of(function);
     let mut body = std::mem::take(&mut function.body);
-    walk(function, &uses, &mut body, rule);
+    traverse(function, &uses, &mut body, rule);
     function.body = body;
 }
 
@@ -197,7 +197,7 @@ fn inline_into_next(function: &mut Function, uses: &Uses, block: &mut Block) {
         if !uses.is_temp(function, temp) || uses.n_read[temp.index()] != 1 {
             continue;
         }
-        if let Some(read) = place_of(function, &block[index + 1].kind, temp, depth(function, value)) {
+        if let Some(read) = use_of(function, &block[index + 1].kind, temp, depth(function, value)) {
             function.exprs[read] = function.exprs[value].clone();
             block.remove(index);
         }
@@ -271,7 +271,7 @@ fn replace(function: &mut Function, id: ExprId, local: LocalId, by: LocalId) {
 }
 
 /// The expression of a statement that reads a local, if it can be replaced by a value of this depth.
-fn place_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u32) -> Option<ExprId> {
+fn use_of(function: &Function, kind: &StmtKind, local: LocalId, value_depth: u32) -> Option<ExprId> {
     fn find(function: &Function, id: ExprId, local: LocalId, above: u32) -> Option<(ExprId, u32)> {
         if function.exprs[id].kind == ExprKind::Local(local) {
             return Some((id, above));

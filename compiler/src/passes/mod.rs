@@ -211,18 +211,18 @@ impl Targets {
 }
 
 /// Runs every pass for `target`, and verifies the module before the first and after the last one, in debug builds after
-/// each. `tell` is called at the start of each pass.
+/// each. `on_pass` is called at the start of each pass.
 ///
 /// # Errors
 ///
 /// `E0901` with the IR attached if the front end or a pass left an invalid module.
-pub fn run(module: &mut Module, target: &Target, tell: impl Fn(&Pass)) -> Result<(), Diagnostic> {
+pub fn run(module: &mut Module, target: &Target, on_pass: impl Fn(&Pass)) -> Result<(), Diagnostic> {
     check(module, "the front end")?;
     let is_plain = module.sanitize.is_empty();
     let needed = |pass: &&Pass| pass.targets.contains(target) && (is_plain || pass.sanitized);
     for pass in PASSES.iter().filter(needed) {
         stop::check();
-        tell(pass);
+        on_pass(pass);
         (pass.run)(module);
         if cfg!(debug_assertions) {
             check(module, pass.name)?;

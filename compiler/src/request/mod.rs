@@ -79,8 +79,8 @@ mod tests {
         let outer = function(1, vec![Captured::None, Captured::Module("m".into(), members)]);
         let kernel = function(0, vec![Captured::Function(Arc::clone(&outer))]);
         let chosen = function(3, Vec::new());
-        let ask = OverloadQuery { function: 0, args: Vec::new() };
-        let answers = vec![Answer { ask, chosen: Ok(Arc::clone(&chosen)) }];
+        let query = OverloadQuery { function: 0, args: Vec::new() };
+        let answers = vec![Answer { query, chosen: Ok(Arc::clone(&chosen)) }];
         let overloads = Overloads { answers, ..Overloads::default() };
         for (number, expected) in [(0, &kernel), (1, &outer), (2, &inner), (3, &chosen)] {
             assert!(overloads.find(&kernel, number).is_some_and(|found| Arc::ptr_eq(&found, expected)), "{number}");

@@ -76,7 +76,7 @@ pub enum OverloadArgument {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The call.
-    pub ask: OverloadQuery,
+    pub query: OverloadQuery,
     /// The overload, or the reason why there is none, if the caller gives one.
     pub chosen: Result<Arc<FunctionDef>, Option<String>>,
 }
@@ -119,7 +119,7 @@ impl<T> Outcome<T> {
     pub fn map<U>(self, made: impl FnOnce(T) -> U) -> Outcome<U> {
         match self {
             Self::Made(value) => Outcome::Made(made(value)),
-            Self::Queries(asks) => Outcome::Queries(asks),
+            Self::Queries(queries) => Outcome::Queries(queries),
         }
     }
 }

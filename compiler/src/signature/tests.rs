@@ -62,7 +62,7 @@ fn signatures_are_read_as_numba_writes_them() {
 }
 
 #[test]
-fn misspelt_types_have_a_way_out() {
+fn misspelt_types_have_a_suggestion() {
     let help = |text| parse_type(text).expect_err("is no type").help;
     assert_eq!(help("flaot32").as_deref(), Some("did you mean `float32`?"));
     assert_eq!(help("int").as_deref(), Some("write `int32` or `int64`"));

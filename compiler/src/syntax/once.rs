@@ -9,11 +9,11 @@ use super::{
 /// assignment reaches at most once: after it in the same block, and not in a nested loop or function.
 pub fn is_read_once(function: &Function, name: &str) -> bool {
     let all: usize = function.body.iter().map(|stmt| reads(stmt, name, true)).sum();
-    all == 1 && bound_once(function).contains(name) && read_behind(&function.body, name)
+    all == 1 && bound_once(function).contains(name) && read_after(&function.body, name)
 }
 
 /// Whether the name is read after its assignment, anywhere in the block.
-fn read_behind(block: &[Stmt], name: &str) -> bool {
+fn read_after(block: &[Stmt], name: &str) -> bool {
     block.iter().enumerate().any(|(at, stmt)| match &stmt.kind {
         StmtKind::Assign { targets, .. } => {
             matches!(targets.as_slice(), [Expr { kind: ExprKind::Name(bound), .. }] if bound == name)
@@ -21,7 +21,7 @@ fn read_behind(block: &[Stmt], name: &str) -> bool {
         }
         StmtKind::If { body, orelse, .. }
         | StmtKind::While { body, orelse, .. }
-        | StmtKind::For { body, orelse, .. } => read_behind(body, name) || read_behind(orelse, name),
+        | StmtKind::For { body, orelse, .. } => read_after(body, name) || read_after(orelse, name),
         StmtKind::AnnAssign { .. }
         | StmtKind::AugAssign { .. }
         | StmtKind::Expr(_)

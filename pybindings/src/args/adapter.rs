@@ -96,11 +96,11 @@ impl Adapter {
             if known == address {
                 return Ok((adapter, true));
             }
-            let (found, is_kept) = Self::find(arg)?;
-            if is_kept {
+            let (found, is_cached) = Self::find(arg)?;
+            if is_cached {
                 cell.set((address, found));
             }
-            Ok((found, is_kept))
+            Ok((found, is_cached))
         })
     }
 
@@ -122,11 +122,11 @@ impl Adapter {
         };
         let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
         let table = table.get_or_insert_default();
-        let is_kept = lasts && !matches!(adapter, Self::Other) && table.len() < MOST;
-        if is_kept {
+        let is_cached = lasts && !matches!(adapter, Self::Other) && table.len() < MOST;
+        if is_cached {
             table.insert(address, (class.clone().unbind(), adapter));
         }
-        Ok((adapter, is_kept))
+        Ok((adapter, is_cached))
     }
 
     /// The adapter of weft's arrays and of Python's own classes.

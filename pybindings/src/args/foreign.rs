@@ -50,12 +50,12 @@ impl Arguments {
             self.cells.truncate(first);
             return self.push_dlpack(arg, &arg.getattr(intern!(arg.py(), "__dlpack__"))?);
         }
-        match exchange.asks(seen.place) {
+        match exchange.producer_query(seen.place) {
             None => self.is_ordered |= seen.place.has_streams(),
-            asks if asks == self.asked => {}
-            Some(asks) => {
-                self.work_streams.push(asks.answer(arg.py())?);
-                self.asked = Some(asks);
+            producer_query if producer_query == self.last_query => {}
+            Some(producer_query) => {
+                self.work_streams.push(producer_query.answer(arg.py())?);
+                self.last_query = Some(producer_query);
             }
         }
         self.push_seen(arg, first, seen, managed)
@@ -65,7 +65,7 @@ impl Arguments {
     pub(super) fn push_dlpack(&mut self, arg: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<()> {
         let first = self.cells.len();
         let consumer = Consumer { stream: self.stream };
-        let (seen, managed) = import::ask(arg, method, consumer, MAX_NDIM, &mut self.cells)?;
+        let (seen, managed) = import::export(arg, method, consumer, MAX_NDIM, &mut self.cells)?;
         self.is_ordered |= seen.place.has_streams();
         self.push_seen(arg, first, seen, Some(managed))
     }
@@ -93,7 +93,7 @@ impl Arguments {
             return self.push_host_copy(arg, &seen, &cells, managed);
         }
         let address = self.cells.get(first).copied().unwrap_or_default();
-        check_place(arg, seen.place, address, on_cpu)?;
+        check_location(arg, seen.place, address, on_cpu)?;
         if !seen.is_aligned {
             return Err(strides::misaligned(seen.array.dtype));
         }
@@ -215,7 +215,7 @@ fn check_shared(arg: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Refuses memory that kernels do not reach.
-fn check_place(arg: &Bound<'_, PyAny>, place: TensorMemory, address: u64, on_cpu: bool) -> PyResult<()> {
+fn check_location(arg: &Bound<'_, PyAny>, place: TensorMemory, address: u64, on_cpu: bool) -> PyResult<()> {
     let py = arg.py();
     let class = || arg.get_type().fully_qualified_name();
     match place {

@@ -148,7 +148,7 @@ pub(crate) struct Arguments {
     /// Memory of ours that is freed in another stream's order.
     pub(crate) lent: Vec<Arc<dyn Buffer>>,
     /// The last question for a stream of `work_streams`, and whether CuPy's is among `producers`.
-    asked: Option<ProducerStreamQuery>,
+    last_query: Option<ProducerStreamQuery>,
     has_cupys: bool,
     /// The type of the last argument, by its address if its adapter is cached, so that the type is, and how it is
     /// passed. It is preserved across launches: many arguments have the same type.
@@ -189,7 +189,7 @@ impl Arguments {
         self.producers.clear();
         self.is_ordered = false;
         self.work_streams.clear();
-        self.asked = None;
+        self.last_query = None;
         self.has_cupys = false;
         self.stream = None;
         self.lent.clear();
@@ -245,8 +245,8 @@ impl Arguments {
     fn find_adapter(&mut self, arg: &Bound<'_, PyAny>) -> PyResult<()> {
         let address = arg.get_type_ptr() as usize;
         if self.last.0 != address {
-            let (adapter, is_kept) = Adapter::of(arg)?;
-            self.last = (if is_kept { address } else { NO_TYPE }, adapter);
+            let (adapter, is_cached) = Adapter::of(arg)?;
+            self.last = (if is_cached { address } else { NO_TYPE }, adapter);
         }
         Ok(())
     }

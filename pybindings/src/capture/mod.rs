@@ -173,9 +173,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
     fn defaults(&mut self, py_func: &Bound<'py, PyAny>) -> PyResult<BTreeMap<String, Captured>> {
         let mut found = BTreeMap::new();
         let names = parameter_names(py_func)?;
-        let by_place = names.len().saturating_sub(keyword_only(py_func)?);
+        let positional = names.len().saturating_sub(keyword_only(py_func)?);
         if let Ok(values) = py_func.getattr(intern!(self.py, "__defaults__"))?.cast::<PyTuple>() {
-            let first = by_place.saturating_sub(values.len());
+            let first = positional.saturating_sub(values.len());
             for (name, value) in names.iter().skip(first).zip(values.iter()) {
                 found.insert(name.clone(), self.value(&value, &[], 0)?);
             }

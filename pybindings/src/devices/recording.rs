@@ -154,12 +154,12 @@ pub(crate) fn refuse(what: &str) -> PyResult<()> {
 /// # Errors
 ///
 /// As [`refuse`].
-pub(crate) fn refuse_but(what: &str, way_out: &str) -> PyResult<()> {
+pub(crate) fn refuse_but(what: &str, suggestion: &str) -> PyResult<()> {
     if !is_active() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
         "cannot {what} while a graph is recorded, of which nothing has run yet: do it before or after the `with` \
-         block{way_out}"
+         block{suggestion}"
     )))
 }

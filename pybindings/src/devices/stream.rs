@@ -285,9 +285,9 @@ fn foreign_handle(stream: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     let py = stream.py();
     if let Some(protocol) = stream.getattr_opt(intern!(py, "__cuda_stream__"))? {
         // The first versions of cuda.core had a property.
-        let told = if protocol.is_callable() { protocol.call0()? } else { protocol };
-        let Ok((version, handle)) = told.extract::<(u64, u64)>() else {
-            let shown = told.repr()?;
+        let descriptor = if protocol.is_callable() { protocol.call0()? } else { protocol };
+        let Ok((version, handle)) = descriptor.extract::<(u64, u64)>() else {
+            let shown = descriptor.repr()?;
             return Err(PyTypeError::new_err(format!(
                 "`__cuda_stream__` of a stream must return a version and a handle, both integers, not {shown}"
             )));

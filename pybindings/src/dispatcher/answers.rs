@@ -34,7 +34,7 @@ pub(crate) fn compile(
     let compiled = with_answers(py, definition, found, |definition| {
         engine::compile(py, definition, args, target.clone(), jit, keep)
     })?;
-    compiled.tell(py, jit)?;
+    compiled.issue_warnings(py, jit)?;
     Ok(compiled)
 }
 
@@ -92,12 +92,12 @@ pub(crate) fn with_answers<T>(
         definition.overloads.members.extend(members);
     }
     for _ in 0..MOST_ROUNDS {
-        let asks = match attempt(definition)? {
+        let queries = match attempt(definition)? {
             Outcome::Made(made) => return Ok(made),
-            Outcome::Queries(asks) => asks,
+            Outcome::Queries(queries) => queries,
         };
         let mut capturer = Capturer::<Dispatcher>::from(py, definition.overloads.next_number(&definition.function));
-        let answers = asks.iter().map(|ask| answer(&mut capturer, py, ask)).collect::<PyResult<Vec<_>>>()?;
+        let answers = queries.iter().map(|query| answer(&mut capturer, py, query)).collect::<PyResult<Vec<_>>>()?;
         found.kept.append(&mut capturer.kept);
         found.links.append(&mut capturer.links);
         definition.overloads.answers.extend(answers);
@@ -117,9 +117,9 @@ fn extending(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
 }
 
 /// The implementation for a call.
-fn answer<'py>(capturer: &mut Capturer<'py, Dispatcher>, py: Python<'py>, ask: &OverloadQuery) -> PyResult<Answer> {
+fn answer<'py>(capturer: &mut Capturer<'py, Dispatcher>, py: Python<'py>, query: &OverloadQuery) -> PyResult<Answer> {
     let (positional, named) = (PyList::empty(py), PyDict::new(py));
-    for (name, given) in &ask.args {
+    for (name, given) in &query.args {
         let given = match given {
             OverloadArgument::Type(ty) => Type::of(ty.clone()).into_pyobject(py)?.into_any(),
             OverloadArgument::Str(text) => text.into_pyobject(py)?.into_any(),
@@ -130,10 +130,10 @@ fn answer<'py>(capturer: &mut Capturer<'py, Dispatcher>, py: Python<'py>, ask: &
         }
     }
     let extending = py.import(intern!(py, "weft.cuda.extending"))?;
-    let found = extending.call_method1(intern!(py, "_choose"), (ask.function, positional, named))?;
+    let found = extending.call_method1(intern!(py, "_choose"), (query.function, positional, named))?;
     let chosen = match found.cast::<Dispatcher>() {
         Ok(dispatcher) => Ok(capturer.dispatcher(dispatcher)?),
         Err(_) => Err(found.extract()?),
     };
-    Ok(Answer { ask: ask.clone(), chosen })
+    Ok(Answer { query: query.clone(), chosen })
 }

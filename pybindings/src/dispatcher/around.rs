@@ -33,7 +33,7 @@ struct Current {
 thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
     /// Whether this thread has queried the configuration.
-    static ASKED: Cell<bool> = const { Cell::new(false) };
+    static QUERIED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes a launch the current one until this is dropped, which restores the previous one.
@@ -70,9 +70,9 @@ pub(super) fn note(launcher: &Bound<'_, Launcher>) -> PyResult<()> {
 }
 
 /// Queries the launch in progress in this thread.
-fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
+fn query_current<T>(query: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
     let current = CURRENT.take();
-    let answer = current.as_ref().and_then(ask);
+    let answer = current.as_ref().and_then(query);
     CURRENT.set(current);
     answer
 }
@@ -80,20 +80,20 @@ fn ask_current<T>(ask: impl FnOnce(&Current) -> Option<T>) -> Option<T> {
 /// The configuration of the launch for which this thread is compiling a kernel, if any.
 #[pyfunction]
 pub(crate) fn current_launch_config(py: Python<'_>) -> Option<Py<Launcher>> {
-    ASKED.set(true);
-    ask_current(|current| current.compiles.then(|| current.launcher.clone_ref(py)))
+    QUERIED.set(true);
+    query_current(|current| current.compiles.then(|| current.launcher.clone_ref(py)))
 }
 
 /// Whether this thread has queried that configuration since the last call.
 #[pyfunction]
 pub(crate) fn launch_config_was_read() -> bool {
-    ASKED.take()
+    QUERIED.take()
 }
 
 /// The arguments of the launch in progress in this thread with this configuration.
 pub(super) fn args_of(launcher: &Bound<'_, Launcher>) -> Option<Py<PyTuple>> {
     let py = launcher.py();
-    ask_current(|current| current.launcher.is(launcher).then(|| current.args.clone_ref(py)))
+    query_current(|current| current.launcher.is(launcher).then(|| current.args.clone_ref(py)))
 }
 
 /// A launch's arguments as its kernel's extensions have prepared them.

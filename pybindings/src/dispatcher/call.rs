@@ -29,9 +29,9 @@ impl Dispatcher {
         if kwargs.is_none() && self.is_complete(args) {
             return Ok(args.clone());
         }
-        let by_place = self.params.len() - self.keyword_only;
-        if self.keyword_only > 0 && args.len() > by_place {
-            let name = self.params.get(by_place).map_or("", String::as_str);
+        let positional = self.params.len() - self.keyword_only;
+        if self.keyword_only > 0 && args.len() > positional {
+            let name = self.params.get(positional).map_or("", String::as_str);
             let message = format!("kernel `{}` takes `{name}` only as a keyword argument: `{name}=…`", self.name);
             return Err(PyTypeError::new_err(message));
         }
@@ -58,7 +58,7 @@ impl Dispatcher {
         }
         let function = self.py_func.bind(py);
         if let Ok(defaults) = function.getattr(intern!(py, "__defaults__"))?.cast_into::<PyTuple>() {
-            let first = by_place.saturating_sub(defaults.len());
+            let first = positional.saturating_sub(defaults.len());
             for (slot, value) in values.iter_mut().skip(first).zip(defaults) {
                 slot.get_or_insert(value);
             }
@@ -66,7 +66,7 @@ impl Dispatcher {
         if self.keyword_only > 0
             && let Ok(defaults) = function.getattr(intern!(py, "__kwdefaults__"))?.cast_into::<PyDict>()
         {
-            for (slot, name) in values.iter_mut().zip(&self.params).skip(by_place) {
+            for (slot, name) in values.iter_mut().zip(&self.params).skip(positional) {
                 if slot.is_none() {
                     *slot = defaults.get_item(name)?;
                 }

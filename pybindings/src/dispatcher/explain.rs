@@ -31,8 +31,8 @@ impl Dispatcher {
             Some(signature) => vec![Self::known_overload(slf, &this.types(signature)?)?],
             None => this.state().overloads.clone(),
         };
-        let texts: Vec<String> = overloads.iter().map(|overload| overload.explained(py)).collect::<PyResult<_>>()?;
-        Ok(texts.join("\n"))
+        let reports: Vec<String> = overloads.iter().map(|overload| overload.explained(py)).collect::<PyResult<_>>()?;
+        Ok(reports.join("\n"))
     }
 }
 
@@ -109,7 +109,7 @@ impl Overload {
                 line("no such launch was made yet: its code is compiled at the first one");
             }
         }
-        self.tunings.told().iter().for_each(|place| line(place));
+        self.tunings.summary().iter().for_each(|place| line(place));
         if let Some(in_use) = self.tunings.last() {
             line(&format!("the last launch ran {in_use}"));
         }

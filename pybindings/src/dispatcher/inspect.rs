@@ -111,7 +111,7 @@ impl Dispatcher {
     }
 
     /// Strings by argument types, or the one of a signature.
-    pub(crate) fn texts<'py>(
+    pub(crate) fn representations<'py>(
         slf: &Bound<'py, Self>,
         what: &str,
         signature: Option<&Bound<'py, PyAny>>,

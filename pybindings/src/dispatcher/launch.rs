@@ -157,7 +157,7 @@ fn run(
     }
     // The time at which a kernel's faults are reported does not depend on whether it writes its host arrays.
     if waits && finished.is_ok() {
-        return errors::waited(py, py.detach(|| executor.tell_faults(stream)));
+        return errors::waited(py, py.detach(|| executor.report_faults(stream)));
     }
     finished
 }

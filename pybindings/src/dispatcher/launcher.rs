@@ -90,14 +90,14 @@ impl Launcher {
 }
 
 impl Dispatcher {
-    fn kept_launchers(&self) -> MutexGuard<'_, Vec<Py<Launcher>>> {
+    fn cached_launchers(&self) -> MutexGuard<'_, Vec<Py<Launcher>>> {
         // Nothing that can panic or run Python happens under the lock.
-        self.kept_launchers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached_launchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the same configuration whenever it is requested again.
-    fn keep_launcher(&self, launcher: &Bound<'_, Launcher>) {
-        self.kept_launchers().push(launcher.clone().unbind());
+    fn cache_launcher(&self, launcher: &Bound<'_, Launcher>) {
+        self.cached_launchers().push(launcher.clone().unbind());
     }
 
     /// The kernel with a launch configuration: the same object again for the last one, and for those with callbacks.
@@ -114,7 +114,7 @@ impl Dispatcher {
         {
             return Ok(last.into_bound(py));
         }
-        let kept = this.kept_launchers().iter().find(|kept| kept.get().is(&config, stream)).map(|l| l.clone_ref(py));
+        let kept = this.cached_launchers().iter().find(|kept| kept.get().is(&config, stream)).map(|l| l.clone_ref(py));
         let launcher = match kept {
             Some(kept) => kept.into_bound(py),
             None => {
@@ -157,7 +157,7 @@ impl Launcher {
     fn pre_launch_callbacks<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyList> {
         let (py, this) = (slf.py(), slf.get());
         if this.before.get().is_none() {
-            this.dispatcher.get().keep_launcher(slf);
+            this.dispatcher.get().cache_launcher(slf);
         }
         this.before.object(py, || PyList::empty(py).unbind()).clone()
     }
@@ -333,8 +333,8 @@ fn wrong_dimensions(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let is_integer = |item: &Bound<'_, PyAny>| item.call_method0("__index__").is_ok();
     if !items.iter().all(is_integer) {
         let of_floats = items.iter().any(PyAnyMethods::is_instance_of::<PyFloat>);
-        let way_out = if of_floats { ": use `//` to divide integers" } else { "" };
-        return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}{way_out}"));
+        let suggestion = if of_floats { ": use `//` to divide integers" } else { "" };
+        return PyTypeError::new_err(format!("{name} must be a sequence of integers, got {shown}{suggestion}"));
     }
     PyValueError::new_err(format!("{name} must have integers from 0 to 2**32 - 1, got {shown}"))
 }

@@ -82,7 +82,7 @@ pub(crate) struct Dispatcher {
     last: Mutex<Option<Arc<Resolved>>>,
     last_launcher: Mutex<Option<Py<Launcher>>>,
     /// Configurations whose callback lists were requested.
-    kept_launchers: Mutex<Vec<Py<Launcher>>>,
+    cached_launchers: Mutex<Vec<Py<Launcher>>>,
     /// Extensions that prepare the arguments of its launches.
     #[pyo3(get)]
     extensions: Py<PyList>,
@@ -144,7 +144,7 @@ impl Dispatcher {
         Ok(Self {
             extensions: extensions.unbind(),
             sensitive: AtomicBool::new(false),
-            kept_launchers: Mutex::default(),
+            cached_launchers: Mutex::default(),
             made: true,
             name: function.getattr("__name__")?.extract()?,
             params: parameter_names(function)?,
@@ -489,7 +489,7 @@ impl Dispatcher {
         signature: Option<&Bound<'py, PyAny>>,
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::texts(slf, "asm", signature, target)
+        Self::representations(slf, "asm", signature, target)
     }
 
     #[doc = include_str!("docs/mod.explain_variants.txt")]
@@ -515,7 +515,7 @@ impl Dispatcher {
         signature: Option<&Bound<'py, PyAny>>,
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::texts(slf, "llvm", signature, target)
+        Self::representations(slf, "llvm", signature, target)
     }
 
     #[doc = include_str!("docs/mod.inspect_sass.txt")]
@@ -540,7 +540,7 @@ impl Dispatcher {
         signature: Option<&Bound<'py, PyAny>>,
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::texts(slf, "ir", signature, target)
+        Self::representations(slf, "ir", signature, target)
     }
 
     #[doc = include_str!("docs/mod.inspect_types.txt")]
@@ -558,7 +558,7 @@ impl Dispatcher {
         visit.call(&self.py_func)?;
         visit.call(&self.targetoptions)?;
         visit.call(&self.extensions)?;
-        if let Ok(kept) = self.kept_launchers.try_lock() {
+        if let Ok(kept) = self.cached_launchers.try_lock() {
             kept.iter().try_for_each(|launcher| visit.call(launcher))?;
         }
         match self.last_launcher.try_lock() {
@@ -569,7 +569,7 @@ impl Dispatcher {
 
     fn __clear__(&self) {
         let last = self.last_launcher.try_lock().ok().and_then(|mut last| last.take());
-        let kept = self.kept_launchers.try_lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
+        let kept = self.cached_launchers.try_lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
         drop((last, kept));
     }
 

@@ -291,7 +291,7 @@ impl Dispatcher {
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;
         if !is_linked {
-            compiled.wanted = compiled.settled(wanted);
+            compiled.wanted = compiled.decided(wanted);
         }
         let compiled = Arc::new(compiled);
         let mut state = this.state();

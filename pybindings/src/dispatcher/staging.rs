@@ -282,8 +282,8 @@ fn share_elements(py: Python<'_>, one: Option<&HostArgument>, other: Option<&Hos
     let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
     let numpy = py.import(intern!(py, "numpy"))?;
     let array = |host: &HostArgument| numpy.call_method1(intern!(py, "asarray"), (&host.object,));
-    let asked = numpy.call_method1(intern!(py, "shares_memory"), (array(one)?, array(other)?, MOST_WORK));
-    match asked {
+    let shares = numpy.call_method1(intern!(py, "shares_memory"), (array(one)?, array(other)?, MOST_WORK));
+    match shares {
         Ok(shared) => shared.is_truthy(),
         // `numpy.exceptions.TooHardError`
         Err(error) if error.is_instance_of::<PyRuntimeError>(py) => Ok(true),

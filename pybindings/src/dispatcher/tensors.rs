@@ -30,9 +30,9 @@ pub(super) fn settle(py: Python<'_>, resolved: &Resolved, arguments: &mut Argume
             let is_written = writes && !tensor.place.array.readonly || of_host.writes && !host.array.is_read_only();
             is_written && host.shares_writes() && meet(&span, &host.array.span())
         });
-        let asks = !shared && (reads || writes) && span.end - span.start >= LARGE as u64;
-        let room = if asks { executor.read_in_place(&span) } else { None };
-        if shared || asks && room.is_none() {
+        let is_large = !shared && (reads || writes) && span.end - span.start >= LARGE as u64;
+        let room = if is_large { executor.read_in_place(&span) } else { None };
+        if shared || is_large && room.is_none() {
             let tensor = arguments.tensors.swap_remove(at);
             arguments.copy_tensor(py, tensor)?;
             // It may share memory with those before.

@@ -75,7 +75,7 @@ impl Compiled {
     /// # Errors
     ///
     /// The exception of a warnings filter.
-    pub(crate) fn tell(&self, py: Python<'_>, jit: &JitOptions) -> PyResult<()> {
+    pub(crate) fn issue_warnings(&self, py: Python<'_>, jit: &JitOptions) -> PyResult<()> {
         let Output { warnings, sources, .. } = &*self.output;
         if warnings.is_empty() || jit.code.bounded_stores || jit.code.coarsen != Factors::NONE {
             return Ok(());

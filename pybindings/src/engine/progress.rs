@@ -42,11 +42,11 @@ impl Progress {
     /// The observer of the stages.
     pub(super) fn watch(&self) -> Watch {
         let (state, other) = (Arc::clone(&self.state), self.other.clone());
-        Arc::new(move |told| {
+        Arc::new(move |event| {
             if let Some(other) = &other {
-                other(told);
+                other(event);
             }
-            match told {
+            match event {
                 StageEvent::Begins(stage) => lock(&state).stage = Some(stage),
                 StageEvent::Holds(_) => {}
             }

@@ -83,7 +83,7 @@ pub(crate) fn begin(phase: &str) {
 /// An observer of a compilation's stages, if this thread measures.
 pub(crate) fn watch() -> Option<Watch> {
     let phases = MEASURED.with_borrow(|measured| measured.last().cloned())?;
-    Some(Arc::new(move |told| match told {
+    Some(Arc::new(move |event| match event {
         StageEvent::Begins(stage) => note(&phases, &stage.to_string()),
         StageEvent::Holds(size) => phases.lock().unwrap_or_else(PoisonError::into_inner).sizes.push(size),
     }))

@@ -119,7 +119,7 @@ enum CellSource {
 }
 
 /// The index of the first cell after those of the arguments. It contains 1; all cells after it contain 0.
-fn one_behind(given: &[ArgType]) -> usize {
+fn cell_after(given: &[ArgType]) -> usize {
     given.iter().map(ArgType::cells).sum()
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
             }
             SlotSource::Runtime(slot) => match *slot {},
         };
-        let one = one_behind(given);
+        let one = cell_after(given);
         cells.extend((0..slot.ty.cells()).map(|part| match source {
             CellSource::Cell(cell) => (before + cell + part) as u32,
             CellSource::There => one as u32,

@@ -8,9 +8,9 @@ use super::{
 };
 
 /// Larger stacks, in bytes, are not cached: deep calls have touched their pages.
-const MOST_KEPT_BYTES: usize = 512 << 20;
+const MAX_CACHED_BYTES: usize = 512 << 20;
 /// A system thread caches the stacks of about this many threads for the next launch.
-pub(super) const MOST_KEPT: usize = 4096;
+pub(super) const MAX_CACHED: usize = 4096;
 
 /// The memory of one block. A block begins only after all of it was allocated.
 pub(super) struct BlockMemory {
@@ -45,7 +45,7 @@ impl BlockMemories {
     /// Keeps some of them for the next launch on this thread.
     pub(super) fn keep(mut self) {
         let each = self.shape.0.saturating_mul(self.shape.1).max(1);
-        self.free.truncate((MOST_KEPT / self.shape.0.max(1)).max(1).min(MOST_KEPT_BYTES / each));
+        self.free.truncate((MAX_CACHED / self.shape.0.max(1)).max(1).min(MAX_CACHED_BYTES / each));
         // A thread that ends has no cache any more.
         let _ends = ROOMS.try_with(|kept| *kept.borrow_mut() = self);
     }

@@ -53,7 +53,7 @@ impl SanitizedContext {
     /// # Safety
     ///
     /// The context is the first field of a [`SanitizedContext`].
-    unsafe fn who(context: *const HostContext) -> (*mut Launch, LiveThread) {
+    unsafe fn caller(context: *const HostContext) -> (*mut Launch, LiveThread) {
         // SAFETY: as above.
         let telling = unsafe { &*context.cast::<Self>() };
         let Watched { launch, slot } = telling.watched;
@@ -63,7 +63,7 @@ impl SanitizedContext {
 
 impl Watched {
     /// The launch is not sanitized.
-    pub(super) const fn nobody() -> Self {
+    pub(super) const fn none() -> Self {
         Self { launch: ptr::null_mut(), slot: 0 }
     }
 
@@ -81,10 +81,10 @@ extern "C" fn access(
     copy: u32,
 ) -> *mut u8 {
     // SAFETY: sanitized code is called with the context of a `SanitizedContext`, which outlives the call.
-    let (launch, who) = unsafe { SanitizedContext::who(context) };
+    let (launch, caller) = unsafe { SanitizedContext::caller(context) };
     // SAFETY: it is null, or the launch's, which this thread of the system alone uses while it runs.
     let Some(launch) = (unsafe { launch.as_mut() }) else { return pointer };
-    let told = AccessRecord { site, address: pointer.addr() as u64, bits, value, copy };
+    let record = AccessRecord { site, address: pointer.addr() as u64, bits, value, copy };
     let read = || {
         let bytes = (bits & AccessBits::SIZE).min(8) as usize;
         let mut word = [0_u8; 8];
@@ -92,7 +92,7 @@ extern "C" fn access(
         unsafe { ptr::copy_nonoverlapping(pointer, word.as_mut_ptr(), bytes) };
         u64::from_le_bytes(word)
     };
-    match launch.access(who, told, read) {
+    match launch.access(caller, record, read) {
         Verdict::Goes => pointer,
         Verdict::Unwritten(number) => {
             // SAFETY: the running code received this context, which no other thread uses concurrently.
@@ -105,10 +105,10 @@ extern "C" fn access(
 
 extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b: u64) {
     // SAFETY: as above.
-    let (launch, who) = unsafe { SanitizedContext::who(context) };
+    let (launch, caller) = unsafe { SanitizedContext::caller(context) };
     // SAFETY: as above.
     if let Some(launch) = unsafe { launch.as_mut() } {
-        launch.event(who, site, kind, a, b);
+        launch.event(caller, site, kind, a, b);
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) type Checked = Mutex<Launch>;
 /// The recipient of a launch's events.
 #[derive(Clone, Copy)]
 pub(super) enum Checks<'a> {
-    Nobody,
+    Off,
     /// For a launch that one system thread runs.
     Alone(&'a Checked),
     /// For a launch that several run, and the number of its finished blocks.
@@ -196,7 +196,7 @@ impl<'a> Checks<'a> {
     pub(super) const fn alone(self) -> Option<&'a Checked> {
         match self {
             Self::Alone(checked) => Some(checked),
-            Self::Nobody | Self::Parts(..) => None,
+            Self::Off | Self::Parts(..) => None,
         }
     }
 }

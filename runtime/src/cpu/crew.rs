@@ -179,7 +179,7 @@ impl Crew {
     }
 
     /// Waits until no other launch uses the threads; `None` if the caller stops waiting.
-    pub(super) fn turn(self: &Arc<Self>, caller: &Caller<'_>) -> Option<CrewGuard<'_>> {
+    pub(super) fn acquire(self: &Arc<Self>, caller: &Caller<'_>) -> Option<CrewGuard<'_>> {
         let mut queue = self.queue();
         while queue.taken {
             queue.waiting += 1;
@@ -193,7 +193,7 @@ impl Crew {
             queue.waiting -= 1;
             if waited.timed_out() && queue.taken {
                 drop(queue);
-                if caller.asks() {
+                if caller.poll_now() {
                     return None;
                 }
                 queue = self.queue();
@@ -203,7 +203,7 @@ impl Crew {
     }
 
     /// The same without waiting: `None` if another launch uses them.
-    pub(super) fn try_turn(self: &Arc<Self>) -> Option<CrewGuard<'_>> {
+    pub(super) fn try_acquire(self: &Arc<Self>) -> Option<CrewGuard<'_>> {
         let mut queue = self.queue.try_lock().ok().filter(|queue| !queue.taken)?;
         Some(CrewGuard::of(self, &mut queue))
     }
@@ -380,7 +380,7 @@ impl<'a> CrewGuard<'a> {
             if waited.timed_out() && crew.is_worked_for(call) {
                 drop(bed);
                 // Whatever the result, wait for the threads: they leave when they see the stop flag.
-                caller.asks();
+                caller.poll_now();
                 bed = crew.bed();
             }
         }

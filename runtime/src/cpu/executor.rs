@@ -38,7 +38,7 @@ use crate::{
 pub(super) struct CpuExecutor {
     shared: Arc<Machine>,
     loader: Arc<dyn HostLoader>,
-    kept: Arc<FreeList>,
+    free_list: Arc<FreeList>,
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
 }
 
@@ -53,9 +53,14 @@ impl CpuExecutor {
     pub(super) fn new(settings: &Settings, loader: Arc<dyn HostLoader>) -> Self {
         let attributes = machine::attributes(settings);
         let pool = Pool::new(machine::thread_count(settings));
-        let kept = Arc::new(FreeList::new(attributes.total_memory));
+        let free_list = Arc::new(FreeList::new(attributes.total_memory));
         let allocator = RwLock::new(None);
-        Self { shared: Arc::new(Machine { attributes, pending: Pending::default(), pool }), loader, kept, allocator }
+        Self {
+            shared: Arc::new(Machine { attributes, pending: Pending::default(), pool }),
+            loader,
+            free_list,
+            allocator,
+        }
     }
 }
 
@@ -89,7 +94,7 @@ impl Executor for CpuExecutor {
     /// Cached memory counts as free: allocations reuse it.
     fn memory_info(&self) -> Result<(u64, u64), Error> {
         let (free, total) = machine::memory_info();
-        Ok((free.saturating_add(self.kept.bytes()).min(total), total))
+        Ok((free.saturating_add(self.free_list.bytes()).min(total), total))
     }
 
     fn attribute(&self, number: u32) -> Result<i32, Error> {
@@ -114,7 +119,7 @@ impl Executor for CpuExecutor {
     }
 
     fn allocate_shareable(&self, bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
-        Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.kept)?))
+        Ok(Arc::new(CpuBuffer::new(bytes, self.shared.attributes.total_memory, &self.free_list)?))
     }
 
     fn set_allocator(&self, allocator: Option<Arc<dyn Allocator>>) {
@@ -125,7 +130,7 @@ impl Executor for CpuExecutor {
 
     fn free_pending(&self) -> Result<(), Error> {
         memory::forget_freed();
-        self.kept.free_all();
+        self.free_list.free_all();
         Ok(())
     }
 
@@ -156,7 +161,7 @@ impl Executor for CpuExecutor {
     }
 
     fn allocate_host(&self, bytes: u64, _kind: HostKind) -> Result<Arc<dyn HostMemory>, Error> {
-        let memory = CpuBuffer::new(bytes.max(1), self.shared.attributes.total_memory, &self.kept)?;
+        let memory = CpuBuffer::new(bytes.max(1), self.shared.attributes.total_memory, &self.free_list)?;
         memory::of_host(memory.address(), bytes.max(1));
         Ok(Arc::new(CpuHostMemory { address: memory.address(), bytes, _memory: Some(memory) }))
     }
@@ -166,7 +171,7 @@ impl Executor for CpuExecutor {
     }
 
     fn read_in_place(&self, memory: &Range<u64>) -> Option<Box<dyn Any>> {
-        ReadableMemory::behind(memory.end).map(|room| Box::new(room) as Box<dyn Any>)
+        ReadableMemory::after(memory.end).map(|room| Box::new(room) as Box<dyn Any>)
     }
 
     fn note_use(&self, _buffers: &[Arc<dyn Buffer>], _stream: Option<&dyn Stream>) {}
@@ -202,7 +207,7 @@ impl Executor for CpuExecutor {
             let from = from + piece.start as u64;
             copy::copy_to_host(&self.shared.pool, to.get_mut(piece).unwrap_or_default(), from)
         })?;
-        self.shared.pending.tell()?;
+        self.shared.pending.report()?;
         found(memory::read_by_host(from, to.len() as u64))
     }
 
@@ -252,7 +257,7 @@ impl Executor for CpuExecutor {
 
     fn synchronize_stream(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
         check_stream(stream)?;
-        self.shared.pending.tell()
+        self.shared.pending.report()
     }
 
     fn query_stream(&self, stream: Option<&dyn Stream>) -> Result<bool, Error> {
@@ -266,12 +271,12 @@ impl Executor for CpuExecutor {
         Ok(())
     }
 
-    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+    fn report_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
         self.synchronize_stream(stream)
     }
 
     fn synchronize(&self) -> Result<(), Error> {
-        self.shared.pending.tell()
+        self.shared.pending.report()
     }
 
     fn profile(&self, _on: bool) -> Result<(), Error> {
@@ -290,7 +295,7 @@ impl Executor for CpuExecutor {
 
     fn synchronize_event(&self, event: &dyn Event) -> Result<(), Error> {
         CpuEvent::of(event)?;
-        self.shared.pending.tell()
+        self.shared.pending.report()
     }
 
     fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {

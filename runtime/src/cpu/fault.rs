@@ -70,7 +70,7 @@ impl Pending {
     }
 
     /// Reports it, once.
-    pub(super) fn tell(&self) -> Result<(), Error> {
+    pub(super) fn report(&self) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed).is_null() {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let _untold: Result<(), Error> = self.tell();
+        let _unreported: Result<(), Error> = self.report();
     }
 }
 

@@ -101,13 +101,13 @@ impl<'a> Caller<'a> {
         unsafe extern "C" fn look(watch: *const HostWatch) -> u32 {
             // SAFETY: it is the first field of a `Caller`, whose address the code got as a whole, and which lives.
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
-            u32::from(caller.asks())
+            u32::from(caller.poll_now())
         }
         unsafe extern "C" fn give_up(watch: *const HostWatch) {
             // SAFETY: as above.
             let caller = unsafe { &*watch.cast::<Caller<'_>>() };
             caller.stop.store(1, Ordering::Relaxed);
-            caller.asks();
+            caller.poll_now();
         }
         let seat = poll.and_then(|_| Running::start());
         let flag = seat.as_ref().map_or(ptr::from_ref(stop), |seat| ptr::from_ref(&seat.0.flag));
@@ -127,13 +127,13 @@ impl<'a> Caller<'a> {
     /// Whether to stop. Polls only if the flag is raised.
     pub(super) fn stops(&self) -> bool {
         match &self.seat {
-            Some(seat) if seat.0.flag.load(Ordering::Relaxed) != 0 => self.asks(),
+            Some(seat) if seat.0.flag.load(Ordering::Relaxed) != 0 => self.poll_now(),
             _ => self.stop.load(Ordering::Relaxed) != 0,
         }
     }
 
     /// Whether to stop. Polls now.
-    pub(super) fn asks(&self) -> bool {
+    pub(super) fn poll_now(&self) -> bool {
         if let Some(seat) = &self.seat {
             seat.0.flag.store(0, Ordering::Relaxed);
         }

@@ -21,10 +21,10 @@ pub(super) struct LaunchState {
     /// A thread has come to the end of its stack.
     deep: AtomicBool,
     /// The first invalid access.
-    wild: OnceLock<Culprit>,
+    invalid: OnceLock<Culprit>,
     grid: Mutex<Grid>,
-    /// [`Grid::turn`], for readers without the lock.
-    grid_turn: AtomicU64,
+    /// [`Grid::generation`], for readers without the lock.
+    grid_generation: AtomicU64,
 }
 
 /// The barrier of all blocks of a launch.
@@ -36,7 +36,7 @@ struct Grid {
     /// Blocks that have ended, which the barrier does not wait for.
     ended: u64,
     /// How often all have been there.
-    turn: u64,
+    generation: u64,
 }
 
 impl LaunchState {
@@ -45,31 +45,31 @@ impl LaunchState {
         Self { grid: Mutex::new(Grid { blocks, ..Grid::default() }), ..Self::default() }
     }
 
-    pub(super) fn grid_turn(&self) -> u64 {
-        self.grid_turn.load(Ordering::Acquire)
+    pub(super) fn grid_generation(&self) -> u64 {
+        self.grid_generation.load(Ordering::Acquire)
     }
 
     /// A block arrives at the grid's barrier; returns the phase whose end it waits for.
     pub(super) fn come_to_grid(&self) -> u64 {
         let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = grid.turn;
+        let generation = grid.generation;
         grid.come += 1;
-        self.let_go(&mut grid);
-        turn
+        self.release(&mut grid);
+        generation
     }
 
     pub(super) fn block_ended(&self) {
         let mut grid = self.grid.lock().unwrap_or_else(PoisonError::into_inner);
         grid.ended += 1;
-        self.let_go(&mut grid);
+        self.release(&mut grid);
     }
 
     /// Ends the phase if all blocks that have not ended have arrived.
-    fn let_go(&self, grid: &mut Grid) {
+    fn release(&self, grid: &mut Grid) {
         if grid.come > 0 && grid.come + grid.ended == grid.blocks {
             grid.come = 0;
-            grid.turn += 1;
-            self.grid_turn.store(grid.turn, Ordering::Release);
+            grid.generation += 1;
+            self.grid_generation.store(grid.generation, Ordering::Release);
         }
     }
 
@@ -85,18 +85,18 @@ impl LaunchState {
     }
 
     /// Gives the launch up because a thread has left its code.
-    pub(super) fn went_wild(&self, watch: *const HostWatch, culprit: Culprit) {
-        if culprit.wild.on_stack {
+    pub(super) fn found_invalid(&self, watch: *const HostWatch, culprit: Culprit) {
+        if culprit.invalid.on_stack {
             return self.give_up(watch);
         }
         // Another one was first.
-        let _later = self.wild.set(culprit);
+        let _later = self.invalid.set(culprit);
         Self::leave(watch);
     }
 
     /// The invalid access for which the launch was stopped.
-    pub(super) fn wild(&self) -> Option<&Culprit> {
-        self.wild.get()
+    pub(super) fn invalid(&self) -> Option<&Culprit> {
+        self.invalid.get()
     }
 
     /// Has all threads leave.

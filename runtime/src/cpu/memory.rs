@@ -101,25 +101,25 @@ pub(super) struct CpuBuffer {
     allocation: Option<Allocation>,
     bytes: u64,
     /// Where large memory goes afterwards, as long as the device is open.
-    kept: Weak<FreeList>,
+    free_list: Weak<FreeList>,
 }
 
 impl CpuBuffer {
     /// Allocates memory. More than the machine has is refused here, since the system would only find out on use.
-    pub(super) fn new(bytes: u64, total_memory: u64, kept: &Arc<FreeList>) -> Result<Self, Error> {
+    pub(super) fn new(bytes: u64, total_memory: u64, free_list: &Arc<FreeList>) -> Result<Self, Error> {
         if bytes == 0 {
-            return Ok(Self { allocation: None, bytes, kept: Weak::new() });
+            return Ok(Self { allocation: None, bytes, free_list: Weak::new() });
         }
         let wanted = usize::try_from(bytes).ok().filter(|_| bytes <= total_memory);
-        let Some(allocation) = wanted.and_then(|bytes| kept.allocate(bytes)) else {
+        let Some(allocation) = wanted.and_then(|bytes| free_list.allocate(bytes)) else {
             return Err(Error::new(
                 ErrorKind::Memory,
                 format!("cannot allocate {}: this machine has {}", show_bytes(bytes), show_bytes(total_memory)),
             ));
         };
         sanitize::memory::given(allocation.start().expose_provenance() as u64, bytes);
-        let kept = if allocation.len() < free_list::SMALLEST { Weak::new() } else { Arc::downgrade(kept) };
-        Ok(Self { allocation: Some(allocation), bytes, kept })
+        let free_list = if allocation.len() < free_list::SMALLEST { Weak::new() } else { Arc::downgrade(free_list) };
+        Ok(Self { allocation: Some(allocation), bytes, free_list })
     }
 }
 
@@ -127,7 +127,7 @@ impl Drop for CpuBuffer {
     fn drop(&mut self) {
         let Some(allocation) = self.allocation.take() else { return };
         let start = allocation.start().addr() as u64;
-        let spare = Spare { allocation: Some(allocation), kept: mem::take(&mut self.kept) };
+        let spare = Spare { allocation: Some(allocation), free_list: mem::take(&mut self.free_list) };
         if sanitize::memory::is_noted(start) {
             sanitize::memory::taken_back(start, Box::new(spare));
         }
@@ -137,13 +137,13 @@ impl Drop for CpuBuffer {
 /// Unused memory: dropping it caches it for later allocations, or frees it.
 struct Spare {
     allocation: Option<Allocation>,
-    kept: Weak<FreeList>,
+    free_list: Weak<FreeList>,
 }
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        if let (Some(allocation), Some(kept)) = (self.allocation.take(), self.kept.upgrade()) {
-            kept.keep(allocation);
+        if let (Some(allocation), Some(free_list)) = (self.allocation.take(), self.free_list.upgrade()) {
+            free_list.keep(allocation);
         }
     }
 }

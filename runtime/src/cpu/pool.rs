@@ -268,8 +268,8 @@ impl Pool {
             return Ok(());
         }
         let crew = self.crew();
-        let Some(turn) = crew.turn(&caller) else { return Err(interrupted()) };
-        self.run_together(turn, work, first..n_blocks, cost, &caller, &stop)
+        let Some(guard) = crew.acquire(&caller) else { return Err(interrupted()) };
+        self.run_together(guard, work, first..n_blocks, cost, &caller, &stop)
     }
 
     /// Runs blocks on all threads now. `false` if there is only this one, or if another launch uses them; nothing has
@@ -279,16 +279,16 @@ impl Pool {
             return Ok(false);
         }
         let crew = self.crew();
-        let Some(turn) = crew.try_turn() else { return Ok(false) };
+        let Some(guard) = crew.try_acquire() else { return Ok(false) };
         let stop = AtomicU32::new(0);
-        self.run_together(turn, work, 0..n_blocks, &Cost::default(), &Caller::enter(None, &stop), &stop)?;
+        self.run_together(guard, work, 0..n_blocks, &Cost::default(), &Caller::enter(None, &stop), &stop)?;
         Ok(true)
     }
 
     /// Runs blocks on all threads; the caller holds the guard.
     fn run_together(
         &self,
-        turn: CrewGuard<'_>,
+        guard: CrewGuard<'_>,
         work: &dyn Work,
         range: Range<u64>,
         cost: &Cost,
@@ -313,7 +313,7 @@ impl Pool {
             failed: NonNull::from(&failed),
             stop: NonNull::from(stop),
         };
-        turn.publish(job, n_threads - 1);
+        guard.publish(job, n_threads - 1);
 
         let start = Instant::now();
         let mut mine = 0;
@@ -327,8 +327,8 @@ impl Pool {
         let run = AssertUnwindSafe(|| work.run(&mut next, caller.watch()));
         let sound = catch_unwind(run).is_ok();
         cost.note(hand.pace.last.duration_since(start), mine);
-        turn.retract(caller);
-        drop(turn);
+        guard.retract(caller);
+        drop(guard);
 
         if !sound || failed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Internal, "a thread that ran blocks of a kernel panicked"));

@@ -27,7 +27,7 @@ pub(super) struct ReadableMemory {
 
 impl ReadableMemory {
     /// The readable memory after an address; `None` if the system provides none.
-    pub(super) fn behind(end: u64) -> Option<Self> {
+    pub(super) fn after(end: u64) -> Option<Self> {
         let first = end as usize & !(PAGE - 1);
         let last = (end as usize).checked_add(SLACK)?;
         let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -57,7 +57,7 @@ pub(super) struct Context {
     pub(super) device: sys::CUdevice,
     handle: Handle<sys::CUctx_st>,
     /// Freed memory that is cached for later allocations.
-    pub(super) kept: FreeBlocks,
+    pub(super) free_blocks: FreeBlocks,
     /// The allocator in place of the driver, and memory to be returned to it.
     allocator: RwLock<Option<Arc<dyn Allocator>>>,
     pub(super) pending: Pending,
@@ -128,7 +128,7 @@ impl Context {
             attribute(driver, device, Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)?
                 != 0;
         let pool = if settings.memory_pool { open_pool(driver, device)? } else { None };
-        let kept = FreeBlocks::new(settings.memory_cache, attributes.total_memory);
+        let free_blocks = FreeBlocks::new(settings.memory_cache, attributes.total_memory);
         let mut handle = ptr::null_mut();
         // SAFETY: it writes one handle.
         unsafe { driver.cuDevicePrimaryCtxRetain(&raw mut handle, device) }?;
@@ -141,7 +141,7 @@ impl Context {
             has_host_pages,
             device,
             handle: Handle(handle),
-            kept,
+            free_blocks,
             allocator: RwLock::new(None),
             pending: Pending::default(),
             staging: Staging::new(copy_threads(settings)),
@@ -266,14 +266,14 @@ impl Context {
     #[cold]
     pub(super) fn free_pending(&self) -> Result<(), Error> {
         let _entered = self.enter()?;
-        self.kept.free_all(self);
+        self.free_blocks.free_all(self);
         // SAFETY: it takes no pointer.
         self.blame(unsafe { self.driver.cuCtxSynchronize() })?;
         self.held.give_all(self);
         self.pending.give_all();
         if self.pool.is_none() {
             // Some of it was cached.
-            self.kept.free_all(self);
+            self.free_blocks.free_all(self);
         }
         if let Some(pool) = self.pool {
             // SAFETY: the pool is the device's own.
@@ -319,7 +319,7 @@ impl Context {
     pub(super) fn blame<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|mut error| {
             if driver::is_fault(&error) {
-                self.look_at_prints();
+                self.poll_prints();
             }
             let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
             if let (true, Some(name)) =
@@ -360,7 +360,7 @@ impl Context {
         let (mut free, mut total) = (0, 0);
         // SAFETY: it writes two sizes.
         unsafe { self.driver.cuMemGetInfo(&raw mut free, &raw mut total) }?;
-        let kept = match self.pool {
+        let pooled = match self.pool {
             Some(pool) => {
                 let reserved = self.pool_attribute(pool, PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
                 let used = self.pool_attribute(pool, PoolAttribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
@@ -368,7 +368,7 @@ impl Context {
             }
             None => 0,
         };
-        Ok((free as u64 + kept + self.kept.bytes(), total as u64))
+        Ok((free as u64 + pooled + self.free_blocks.bytes(), total as u64))
     }
 
     fn pool_attribute(&self, pool: Handle<sys::CUmemPoolHandle_st>, which: PoolAttribute) -> Result<u64, Error> {
@@ -383,7 +383,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if !driver::is_forked() {
-            self.kept.free_all(self);
+            self.free_blocks.free_all(self);
             self.staging.free_all(self);
             self.packing.free_all(self);
             if let Some(last) = self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take()

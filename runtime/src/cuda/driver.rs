@@ -360,7 +360,7 @@ impl Driver {
             message += ". This process was forked from one that had used CUDA, which CUDA does not support: use the \
                         start method \"spawn\" or \"forkserver\"";
         }
-        message += way_out_of_capture(code);
+        message += capture_suggestion(code);
         let kind = match code {
             2 => ErrorKind::Memory,
             100 | 101 => ErrorKind::NoDevice,
@@ -398,7 +398,7 @@ fn fault(code: c_uint) -> Option<&'static str> {
 }
 
 /// The suggestion for a call that a stream capture does not allow, appended to the driver's text.
-fn way_out_of_capture(code: c_uint) -> &'static str {
+fn capture_suggestion(code: c_uint) -> &'static str {
     match code {
         900 => {
             ". The call is not allowed while a stream is being captured for a graph. Launch each kernel once before \

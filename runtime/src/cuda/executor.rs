@@ -228,7 +228,7 @@ impl Executor for CudaExecutor {
         let stream = stream.map_or(ptr::null_mut(), CudaStream::raw);
         // SAFETY: the stream is live.
         let done = self.context.blame(is_ready(unsafe { self.context.driver.cuStreamQuery(stream) }));
-        self.context.look_at_prints();
+        self.context.poll_prints();
         done
     }
 
@@ -242,7 +242,7 @@ impl Executor for CudaExecutor {
         CudaEvent::of(event)?.hold(&self.context, stream)
     }
 
-    fn tell_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
+    fn report_faults(&self, stream: Option<&dyn Stream>) -> Result<(), Error> {
         if self.context.has_pages() { self.synchronize_stream(stream) } else { Ok(()) }
     }
 
@@ -279,7 +279,7 @@ impl Executor for CudaExecutor {
 
     fn query_event(&self, event: &dyn Event) -> Result<bool, Error> {
         let done = CudaEvent::of(event)?.query();
-        self.context.look_at_prints();
+        self.context.poll_prints();
         done
     }
 
@@ -291,7 +291,7 @@ impl Executor for CudaExecutor {
         Ok(Arc::new(CudaModule::load(&self.context, artifact)?))
     }
 
-    fn load_kept(&self, artifact: &Artifact, keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
+    fn load_cached(&self, artifact: &Artifact, keeper: &dyn CodeCache) -> Result<Arc<dyn Module>, Error> {
         Ok(Arc::new(machine_code::load(&self.context, artifact, keeper)?))
     }
 

@@ -125,14 +125,14 @@ impl Context {
 
     /// Waits for a stream, in the context, and reports the faults of its kernels.
     #[cold]
-    pub(super) fn wait_and_look(&self, stream: sys::CUstream) -> Result<(), Error> {
+    pub(super) fn wait_and_check(&self, stream: sys::CUstream) -> Result<(), Error> {
         // SAFETY: the stream is live.
         self.blame(unsafe { self.driver.cuStreamSynchronize(stream) })?;
         self.look()
     }
 
     /// The error of a fault that a kernel has reported, once; called after a wait.
-    pub(super) fn look_at_faults(&self) -> Result<(), Error> {
+    pub(super) fn check_faults(&self) -> Result<(), Error> {
         if !self.has_pages() {
             return Ok(());
         }

@@ -332,7 +332,7 @@ pub(super) fn copy_between(
 impl Graph for CudaGraph {
     fn launch(&self, stream: Option<&dyn Stream>, _poll: Option<Poll<'_>>) -> Result<(), Error> {
         let raw = raw_stream(&self.context, stream)?;
-        self.context.look_at_prints();
+        self.context.poll_prints();
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let _entered = self.context.enter()?;
         let _range = profiler_ranges::launch_graph(steps.len());
@@ -354,7 +354,7 @@ impl Graph for CudaGraph {
             last.note();
         }
         drop(steps);
-        if self.waits { self.context.wait_and_look(raw) } else { Ok(()) }
+        if self.waits { self.context.wait_and_check(raw) } else { Ok(()) }
     }
 
     fn set_cells(&self, step: usize, cells: &[u64]) -> Result<(), Error> {

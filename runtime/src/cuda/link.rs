@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The most sources whose code is cached: several kernels may call the same function.
-const MOST_KEPT: usize = 32;
+const MAX_CACHED: usize = 32;
 
 /// A function that only the toolkit's device runtime library has: grid groups require it.
 const OF_CUDADEVRT: &[u8] = b"cudaCGGetIntrinsicHandle";
@@ -38,16 +38,16 @@ static NVJITLINK: Mutex<Option<Arc<NvJitLink>>> = Mutex::new(None);
 
 /// A tool: the one that was opened, or opened now.
 fn opened<T>(
-    kept: &Mutex<Option<Arc<T>>>,
+    cached: &Mutex<Option<Arc<T>>>,
     toolkit: &Toolkit,
     open: impl FnOnce(&Toolkit) -> Result<T, Error>,
 ) -> Result<Arc<T>, Error> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(tool) = &*kept {
+    let mut cached = cached.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(tool) = &*cached {
         return Ok(Arc::clone(tool));
     }
     let tool = Arc::new(open(toolkit)?);
-    *kept = Some(Arc::clone(&tool));
+    *cached = Some(Arc::clone(&tool));
     Ok(tool)
 }
 
@@ -149,14 +149,15 @@ struct CompiledSource {
 
 /// Compiles CUDA C++. A source without includes, whose files may change, is compiled once.
 fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: Form) -> Result<Compiled, Error> {
-    static KEPT: Mutex<Vec<CompiledSource>> = Mutex::new(Vec::new());
+    static COMPILED: Mutex<Vec<CompiledSource>> = Mutex::new(Vec::new());
     let alone = !code.data.windows(7).any(|part| part == b"include");
-    let same =
-        |kept: &CompiledSource| (&kept.text, &kept.name, kept.sm, kept.form) == (&code.data, &code.name, sm, form);
+    let same = |cached: &CompiledSource| {
+        (&cached.text, &cached.name, cached.sm, cached.form) == (&code.data, &code.name, sm, form)
+    };
     if alone {
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.iter().find(|kept| same(kept)) {
-            return Ok(Compiled { code: kept.code.clone(), log: kept.log.clone() });
+        let cached = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = cached.iter().find(|cached| same(cached)) {
+            return Ok(Compiled { code: cached.code.clone(), log: cached.log.clone() });
         }
     }
     let mut includes = linking.includes.to_vec();
@@ -164,10 +165,10 @@ fn compiled(nvrtc: &Nvrtc, code: &Linked, linking: &Linking<'_>, sm: u32, form: 
     let source = CudaSource { text: &code.data, name: &code.name, folder: code.folder.as_deref() };
     let made = nvrtc.compile(&source, sm, form, &includes)?;
     if alone {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(MOST_KEPT - 1);
+        let mut cached = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.truncate(MAX_CACHED - 1);
         let (text, name) = (code.data.clone(), code.name.clone());
-        kept.insert(0, CompiledSource { text, name, sm, form, code: made.code.clone(), log: made.log.clone() });
+        cached.insert(0, CompiledSource { text, name, sm, form, code: made.code.clone(), log: made.log.clone() });
     }
     Ok(made)
 }

@@ -83,7 +83,7 @@ impl Drop for Idle {
         let context = &*self.context;
         if driver::is_forked()
             || steady(&self.context, self.stream.as_ref())
-                .is_some_and(|stream| context.kept.keep(context, stream, self.size, self.address))
+                .is_some_and(|stream| context.free_blocks.keep(context, stream, self.size, self.address))
         {
             return;
         }
@@ -143,7 +143,7 @@ impl Drop for CudaBuffer {
         let is_shared = context.is_shared(self.address);
         if let (MemoryOrigin::Block(size), Some(stream), true) = (&self.source, self.steady_stream(), uses.is_empty())
             && !is_shared
-            && context.kept.keep(context, stream, *size, self.address)
+            && context.free_blocks.keep(context, stream, *size, self.address)
         {
             return;
         }
@@ -177,7 +177,7 @@ impl Drop for CudaBuffer {
                     address: self.address,
                     size: *size,
                 };
-                context.pending.give_back(context, self.stream.as_ref(), &uses, Box::new(idle));
+                context.pending.release(context, self.stream.as_ref(), &uses, Box::new(idle));
             }
             MemoryOrigin::Block(_) | MemoryOrigin::Whole if context.pool.is_none() => {
                 free::at_once(context, self.address);
@@ -196,7 +196,7 @@ impl Drop for CudaBuffer {
                     let _: Result<(), Error> = unsafe { context.driver.cuCtxSynchronize() };
                     drop(memory);
                 } else {
-                    context.pending.give_back(context, self.stream.as_ref(), &uses, memory);
+                    context.pending.release(context, self.stream.as_ref(), &uses, memory);
                 }
             }
         }
@@ -317,7 +317,7 @@ impl CudaBuffer {
         }
         let class = steady(context, stream).zip(size_class(bytes));
         if let Some((stream_handle, size)) = class
-            && let Some(address) = context.kept.take(stream_handle, size)
+            && let Some(address) = context.free_blocks.take(stream_handle, size)
         {
             return Ok(Self::of(context, stream, address, bytes, MemoryOrigin::Block(size)));
         }
@@ -329,7 +329,7 @@ impl CudaBuffer {
             // Work in other streams that used the memory may be done now.
             context.pending.look();
             if let Some((stream_handle, size)) = class
-                && let Some(address) = context.kept.take(stream_handle, size)
+                && let Some(address) = context.free_blocks.take(stream_handle, size)
             {
                 return Ok(Self::of(context, stream, address, bytes, MemoryOrigin::Block(size)));
             }
@@ -353,7 +353,7 @@ impl CudaBuffer {
     }
 }
 
-/// The handle of a stream, if it stays the same queue as long as blocks are cached for it: see `kept`.
+/// The handle of a stream, if it stays the same queue as long as blocks are cached for it: see `free_blocks`.
 fn steady(context: &Arc<Context>, stream: Option<&CudaStream>) -> Option<u64> {
     match stream {
         None => Some(0),

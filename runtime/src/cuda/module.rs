@@ -455,7 +455,7 @@ impl CudaKernel {
         let on_device = self.on_device(config);
         self.last_launch.set(&on_device);
         let context = &*self.module.context;
-        context.look_at_prints();
+        context.poll_prints();
         if config.has_clusters() {
             let launched = clusters::launch(context, self, &on_device, stream, params);
             return self.launched(config, stream, launched);
@@ -529,7 +529,7 @@ impl CudaKernel {
     /// Waits for the launch, and reports its faults.
     #[cold]
     fn wait(&self, stream: sys::CUstream) -> Result<(), Error> {
-        self.module.context.wait_and_look(stream)
+        self.module.context.wait_and_check(stream)
     }
 
     /// Raises the driver's limit of dynamic shared memory above the default of 48 KiB: to the device's maximum at once,

@@ -43,7 +43,7 @@ impl Pending {
     }
 
     /// Returns memory after all work in its own stream and the uses in others. The context is current.
-    pub(super) fn give_back(
+    pub(super) fn release(
         &self,
         context: &Arc<Context>,
         own: Option<&CudaStream>,
@@ -92,19 +92,19 @@ fn unfinished(context: &Arc<Context>, own: Option<&CudaStream>, uses: &[Use]) ->
     let raw = own.map_or(ptr::null_mut(), CudaStream::raw);
     // SAFETY: the stream is live.
     if !is_ready(unsafe { context.driver.cuStreamQuery(raw) })? {
-        events.push(behind(context, own)?);
+        events.push(recorded_event(context, own)?);
     }
     for used in uses.iter().filter(|used| !used.is_done(context)) {
         events.push(match used {
-            Use::Default => behind(context, None)?,
-            Use::Stream(stream) => behind(context, Some(stream))?,
+            Use::Default => recorded_event(context, None)?,
+            Use::Stream(stream) => recorded_event(context, Some(stream))?,
             Use::Event(event) => Arc::clone(event),
         });
     }
     Ok(events)
 }
 
-fn behind(context: &Arc<Context>, stream: Option<&CudaStream>) -> Result<Arc<CudaEvent>, Error> {
+fn recorded_event(context: &Arc<Context>, stream: Option<&CudaStream>) -> Result<Arc<CudaEvent>, Error> {
     let event = CudaEvent::untimed(context)?;
     event.record(context, stream.map(|stream| stream as &dyn Stream))?;
     Ok(Arc::new(event))

@@ -62,11 +62,11 @@ struct Reader {
 impl Ring {
     /// Allocates a ring. The context must be current.
     fn new(driver: &Driver) -> Result<Self, Error> {
-        let mut asked = 0;
+        let mut size = 0;
         // SAFETY: it writes one size.
-        let known = unsafe { driver.cuCtxGetLimit(&raw mut asked, Limit::CU_LIMIT_PRINTF_FIFO_SIZE as u32) };
-        let asked = if known.is_ok() { asked.max(USUAL) } else { USUAL };
-        let bytes = asked.saturating_mul(TIMES).min(MOST).next_power_of_two();
+        let known = unsafe { driver.cuCtxGetLimit(&raw mut size, Limit::CU_LIMIT_PRINTF_FIFO_SIZE as u32) };
+        let size = if known.is_ok() { size.max(USUAL) } else { USUAL };
+        let bytes = size.saturating_mul(TIMES).min(MOST).next_power_of_two();
         let room = bytes / size_of::<u64>();
         let all = bytes + PrintRing::FIRST * size_of::<u64>();
         let mut words = ptr::null_mut();
@@ -181,7 +181,7 @@ fn add(record: &[u64]) -> Option<()> {
     let (mut words, mut rest) = (rest.get(..n_args)?.to_vec(), rest.get(n_args..)?);
     let mut next = words.iter_mut();
     // The strings, each followed by a zero.
-    let mut texts = Vec::new();
+    let mut strings = Vec::new();
     for part in format_parts(&format) {
         match part {
             FormatPart::Text(_) | FormatPart::Percent => continue,
@@ -193,7 +193,7 @@ fn add(record: &[u64]) -> Option<()> {
                 let mut text = bytes(&mut rest, usize::try_from(*word).ok()?)?;
                 text.push(0);
                 *word = text.as_ptr().expose_provenance() as u64;
-                texts.push(text);
+                strings.push(text);
             }
             b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => {}
             _ => return None,
@@ -238,7 +238,7 @@ impl Context {
 
     /// Writes the kernels' output, if there is any.
     #[inline]
-    pub(super) fn look_at_prints(&self) {
+    pub(super) fn poll_prints(&self) {
         // The ring's memory does not exist in a forked process.
         if let Some(ring) = self.ring.get()
             && !driver::is_forked()
@@ -250,8 +250,8 @@ impl Context {
 
     /// Called after waiting for kernels: writes their output, and returns the error of a fault once.
     pub(super) fn look(&self) -> Result<(), Error> {
-        self.look_at_prints();
-        self.look_at_faults()
+        self.poll_prints();
+        self.check_faults()
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
     use super::add;
 
     /// A record of a format, arguments and strings, with the layout of `print.ll`.
-    fn record(format: &str, args: &[u64], texts: &[&str]) -> Vec<u64> {
+    fn record(format: &str, args: &[u64], strings: &[&str]) -> Vec<u64> {
         let words = |text: &str| {
             text.as_bytes()
                 .chunks(8)
@@ -280,7 +280,7 @@ mod tests {
         let mut record = vec![0, (args.len() as u64) << 32 | format.len() as u64];
         record.extend(words(format));
         record.extend(args);
-        record.extend(texts.iter().flat_map(|text| words(text)));
+        record.extend(strings.iter().flat_map(|text| words(text)));
         record[0] = record.len() as u64 * 8;
         record
     }

@@ -216,7 +216,7 @@ impl<'a> Transfer<'a> {
     fn to_device(&self, lane: &mut Lane, next: &mut dyn FnMut() -> Option<Range<u64>>) -> Result<(), Error> {
         while let Some(chunks) = next() {
             for chunk in chunks.map(|chunk| self.bytes_of(chunk)) {
-                let buffer = lane.turn();
+                let buffer = lane.next_buffer();
                 buffer.wait(self.context.driver)?;
                 let from = self.host.wrapping_add(chunk.start);
                 // SAFETY: the chunk is within the host memory, and is no larger than the buffer, which no copy uses.
@@ -233,7 +233,7 @@ impl<'a> Transfer<'a> {
             let chunks = next();
             let is_over = chunks.is_none();
             for chunk in chunks.into_iter().flatten().map(|chunk| self.bytes_of(chunk)) {
-                let buffer = lane.turn();
+                let buffer = lane.next_buffer();
                 buffer.wait(self.context.driver)?;
                 self.queue(buffer, &chunk)?;
                 if let Some(before) = before.replace(chunk) {
@@ -303,7 +303,7 @@ impl Lane {
     }
 
     /// Switches to the other buffer.
-    fn turn(&mut self) -> &mut Staged {
+    fn next_buffer(&mut self) -> &mut Staged {
         self.last = !self.last;
         self.last()
     }

@@ -61,7 +61,7 @@ impl Drop for StreamInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
-            self.context.kept.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
+            self.context.free_blocks.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
             // SAFETY: the handle is live and has no other users. Its work continues and releases it when done.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamDestroy(self.handle.0) };
         }
@@ -334,7 +334,7 @@ impl CudaEvent {
         // SAFETY: it writes one float; both handles are live.
         let result = unsafe { self.context.driver.cuEventElapsedTime(&raw mut ms, self.handle.0, end.handle.0) };
         self.context.blame(result).map(|()| ms).map_err(|mut error| {
-            let way_out = match error.driver_code {
+            let suggestion = match error.driver_code {
                 Some(INVALID_HANDLE) => {
                     ": record both events before getting the time between them, and create both with timing"
                 }
@@ -342,7 +342,7 @@ impl CudaEvent {
                 _ => return error,
             };
             error.kind = ErrorKind::Event;
-            error.message += way_out;
+            error.message += suggestion;
             error
         })
     }

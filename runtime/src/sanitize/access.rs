@@ -17,40 +17,40 @@ use super::{
 impl Launch {
     /// An access of any kind; `now` reads the current value there. Compiled code handles most accesses by itself in the
     /// same way.
-    pub fn access(&mut self, who: LiveThread, told: AccessRecord, now: impl Fn() -> u64) -> Verdict {
-        self.wake(who);
-        if self.claims.is_some() && !self.claim(who, told) {
+    pub fn access(&mut self, caller: LiveThread, record: AccessRecord, now: impl Fn() -> u64) -> Verdict {
+        self.wake(caller);
+        if self.claims.is_some() && !self.claim(caller, record) {
             return Verdict::Nowhere;
         }
-        let verdict = self.take_access(who, told, now);
-        self.show_changes(who);
+        let verdict = self.take_access(caller, record, now);
+        self.show_changes(caller);
         verdict
     }
 
     #[inline]
-    fn take_access(&mut self, who: LiveThread, told: AccessRecord, now: impl Fn() -> u64) -> Verdict {
-        let AccessRecord { site, address, bits, .. } = told;
+    fn take_access(&mut self, caller: LiveThread, record: AccessRecord, now: impl Fn() -> u64) -> Verdict {
+        let AccessRecord { site, address, bits, .. } = record;
         let bytes = u64::from(bits & AccessBits::SIZE);
         let tools = self.plan.sites.tools;
         if address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
-            self.found_bounds(who, site);
+            self.found_bounds(caller, site);
             return Verdict::Nowhere;
         }
         if bits & AccessBits::NATURAL != 0 && address & (bytes.wrapping_sub(1)) != 0 && tools.has(Tools::MEMCHECK) {
-            self.found_misaligned(who, told, bytes);
+            self.found_misaligned(caller, record, bytes);
         }
-        let Some(block) = self.blocks.get_mut(who.slot) else { return Verdict::Goes };
-        let Some(thread) = block.threads.get_mut(who.thread) else { return Verdict::Goes };
+        let Some(block) = self.blocks.get_mut(caller.slot) else { return Verdict::Goes };
+        let Some(thread) = block.threads.get_mut(caller.thread) else { return Verdict::Goes };
         let spot = Spot::new(site, thread.depth.chain);
         let mut verdict = Verdict::Goes;
         if bits & AccessBits::LOCAL != 0 {
             if tools.has(Tools::INITCHECK)
                 && let Some(memory) = thread.locals.iter().rev().find(|local| local.contains(address, bytes))
             {
-                let through = through(memory, &mut thread.copies, (spot, told), bytes);
+                let through = through(memory, &mut thread.copies, (spot, record), bytes);
                 thread.seen.copies = thread.copies.len() as u32;
                 if through.used != 0 {
-                    verdict = self.found_read(who, spot, told);
+                    verdict = self.found_read(caller, spot, record);
                 }
             }
             return verdict;
@@ -75,39 +75,39 @@ impl Launch {
             if let Some(memory) = block.scratch.as_ref().filter(|_| tools.has(Tools::INITCHECK))
                 && memory.contains(address, bytes)
             {
-                let through = through(memory, &mut thread.copies, (spot, told), bytes);
+                let through = through(memory, &mut thread.copies, (spot, record), bytes);
                 thread.seen.copies = thread.copies.len() as u32;
                 if through.carried.is_some() {
                     page.carried = clean.0;
                 }
                 if through.used != 0 {
-                    verdict = self.found_read(who, spot, told);
+                    verdict = self.found_read(caller, spot, record);
                 }
             }
-        } else if page.unwritten != clean || (!thread.copies.is_empty() && is_copied(told.copy)) {
-            verdict = self.look_at_memory(who, spot, told, bytes);
+        } else if page.unwritten != clean || (!thread.copies.is_empty() && is_copied(record.copy)) {
+            verdict = self.check_memory(caller, spot, record, bytes);
             if verdict == Verdict::Nowhere {
                 return verdict;
             }
         }
         if !self.plan.shape.loops {
-            self.note_look(who, told, &now);
+            self.record_poll(caller, record, &now);
         }
         if tools.has(Tools::RACECHECK) {
-            self.check_races(who, spot, told, (bytes, in_scratch.is_some()), now);
+            self.check_races(caller, spot, record, (bytes, in_scratch.is_some()), now);
         }
         if bits & AccessBits::ATOMIC != 0 {
-            self.order(who, address, bits);
+            self.order(caller, address, bits);
         }
         self.show(address, in_scratch.is_some());
         verdict
     }
 
     /// A part of the launch may meet a page for the first time; `false` if it must not.
-    fn claim(&mut self, who: LiveThread, told: AccessRecord) -> bool {
+    fn claim(&mut self, caller: LiveThread, record: AccessRecord) -> bool {
         let Self { plan, shadow, claims: Some(claims), blocks, .. } = self else { return true };
-        let AccessRecord { address, bits, .. } = told;
-        let is_scratch = blocks.get(who.slot).is_some_and(|block| address.wrapping_sub(block.start) < block.len);
+        let AccessRecord { address, bits, .. } = record;
+        let is_scratch = blocks.get(caller.slot).is_some_and(|block| address.wrapping_sub(block.start) < block.len);
         if is_scratch || bits & AccessBits::LOCAL != 0 || address.abs_diff(HostChecks::NOWHERE) < NOWHERE_ROOM {
             return true;
         }
@@ -144,7 +144,7 @@ impl Launch {
     }
 
     /// The ordering effect of an atomic operation.
-    fn order(&mut self, who: LiveThread, address: u64, bits: u32) {
+    fn order(&mut self, caller: LiveThread, address: u64, bits: u32) {
         let has = |bit: u32| bits & bit != 0;
         self.orders |= has(AccessBits::RELEASES);
         if !self.orders {
@@ -156,52 +156,52 @@ impl Launch {
             of_block: has(AccessBits::BLOCK_SCOPE),
             writes: has(AccessBits::WRITES),
         };
-        let number = (self.number(who.slot), who.thread as u16);
+        let number = (self.number(caller.slot), caller.thread as u16);
         let Self { blocks, released, .. } = self;
-        if let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) {
+        if let Some(thread) = blocks.get_mut(caller.slot).and_then(|block| block.threads.get_mut(caller.thread)) {
             thread.step(released, address, number, step);
-            thread.see(number.0, who.thread);
+            thread.see(number.0, caller.thread);
         }
     }
 
     /// An access to device memory in a page that has bytes which were freed, or may have bytes which were never
     /// written.
     #[cold]
-    fn look_at_memory(&mut self, who: LiveThread, spot: Spot, told: AccessRecord, bytes: u64) -> Verdict {
+    fn check_memory(&mut self, caller: LiveThread, spot: Spot, record: AccessRecord, bytes: u64) -> Verdict {
         let launch = self.shadow.launch;
-        let start = told.address / PAGE * PAGE;
+        let start = record.address / PAGE * PAGE;
         let Self { plan: Plan { memory, freed, sites, .. }, blocks, shadow, .. } = self;
-        let Some(page) = shadow.page(told.address, bytes) else { return Verdict::Goes };
+        let Some(page) = shadow.page(record.address, bytes) else { return Verdict::Goes };
         if page.unwritten.0 != launch {
             let has_freed = sites.tools.has(Tools::MEMCHECK) && memory::has(freed, start, PAGE);
             let unwritten = if sites.tools.has(Tools::INITCHECK) { memory::unwritten(memory, start, PAGE) } else { 0 };
             page.unwritten = (launch, unwritten | if has_freed { HAS_FREED } else { 0 });
             page.bits = if unwritten > 0 { memory::page(memory, start).unwrap_or(0) } else { 0 };
         }
-        if page.unwritten.1 & HAS_FREED != 0 && memory::has(freed, told.address, bytes) {
-            self.found_freed(who, spot, told.address);
+        if page.unwritten.1 & HAS_FREED != 0 && memory::has(freed, record.address, bytes) {
+            self.found_freed(caller, spot, record.address);
             return Verdict::Nowhere;
         }
         if !sites.tools.has(Tools::INITCHECK) {
             return Verdict::Goes;
         }
-        let crosses = Shadow::in_page(told.address, bytes) != bytes;
-        if page.unwritten.1 & !HAS_FREED == 0 && !is_copied(told.copy) && !crosses {
+        let crosses = Shadow::in_page(record.address, bytes) != bytes;
+        if page.unwritten.1 & !HAS_FREED == 0 && !is_copied(record.copy) && !crosses {
             return Verdict::Goes;
         }
-        let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else {
+        let Some(thread) = blocks.get_mut(caller.slot).and_then(|block| block.threads.get_mut(caller.thread)) else {
             return Verdict::Goes;
         };
-        let writes = told.bits & AccessBits::WRITES != 0;
-        let Some(memory) = memory::find(memory, told.address, bytes) else {
+        let writes = record.bits & AccessBits::WRITES != 0;
+        let Some(memory) = memory::find(memory, record.address, bytes) else {
             // Memory of the host, or that was allocated before anything was sanitized.
-            if let Some(copied) = copied_unwritten(&thread.copies, told.copy).filter(|_| writes) {
-                self.found_copied(who, (spot, told.address), copied);
+            if let Some(copied) = copied_unwritten(&thread.copies, record.copy).filter(|_| writes) {
+                self.found_copied(caller, (spot, record.address), copied);
             }
             return Verdict::Goes;
         };
         let memory = Arc::clone(memory);
-        let through = through(&memory, &mut thread.copies, (spot, told), bytes);
+        let through = through(&memory, &mut thread.copies, (spot, record), bytes);
         thread.seen.copies = thread.copies.len() as u32;
         if through.carried.is_some() {
             page.carried = launch;
@@ -213,27 +213,27 @@ impl Launch {
         if let Some(copied) = through.carried {
             if memory.is_of_host() {
                 // Later writes there by the host are not known.
-                memory.write(told.address, bytes, 0);
-                self.found_copied(who, (spot, told.address), copied);
+                memory.write(record.address, bytes, 0);
+                self.found_copied(caller, (spot, record.address), copied);
             } else {
-                let by = CopiedBy { launch, block: self.in_grid(self.number(who.slot)) };
-                memory.carry(told.address, (copied.unwritten, bytes as u32), by, || {
-                    self.copied_finding(who, (spot, told.address), copied)
+                let by = CopiedBy { launch, block: self.in_grid(self.number(caller.slot)) };
+                memory.carry(record.address, (copied.unwritten, bytes as u32), by, || {
+                    self.copied_finding(caller, (spot, record.address), copied)
                 });
             }
         }
-        if through.used == 0 { Verdict::Goes } else { self.found_read(who, spot, told) }
+        if through.used == 0 { Verdict::Goes } else { self.found_read(caller, spot, record) }
     }
 
     /// A thread has read bytes that were never written: it uses them now, or may later.
     #[cold]
-    fn found_read(&mut self, who: LiveThread, spot: Spot, told: AccessRecord) -> Verdict {
-        if told.copy != HostChecks::FOLLOWED {
-            self.found_unwritten(who, spot, told.address);
+    fn found_read(&mut self, caller: LiveThread, spot: Spot, record: AccessRecord) -> Verdict {
+        if record.copy != HostChecks::FOLLOWED {
+            self.found_unwritten(caller, spot, record.address);
             return Verdict::Goes;
         }
-        let Some(thread) = self.thread(who) else { return Verdict::Goes };
-        let read = (spot, told.address);
+        let Some(thread) = self.thread(caller) else { return Verdict::Goes };
+        let read = (spot, record.address);
         let number = match thread.unwritten.iter().position(|(known, _)| *known == spot) {
             Some(known) => {
                 thread.unwritten[known] = read;
@@ -250,17 +250,17 @@ impl Launch {
     #[inline]
     fn check_races(
         &mut self,
-        who: LiveThread,
+        caller: LiveThread,
         spot: Spot,
-        told: AccessRecord,
+        record: AccessRecord,
         (bytes, in_scratch): (u64, bool),
         before: impl Fn() -> u64,
     ) {
-        let AccessRecord { address, bits, .. } = told;
-        let block = self.number(who.slot);
+        let AccessRecord { address, bits, .. } = record;
+        let block = self.number(caller.slot);
         let Self { blocks, shadow, plan, released, .. } = self;
         let numbers = plan.numbers.blocks;
-        let Some(thread) = blocks.get(who.slot).and_then(|block| block.threads.get(who.thread)) else { return };
+        let Some(thread) = blocks.get(caller.slot).and_then(|block| block.threads.get(caller.thread)) else { return };
         let writes = bits & AccessBits::WRITES != 0;
         let mut how = 0;
         if bits & AccessBits::ATOMIC != 0 {
@@ -268,7 +268,7 @@ impl Launch {
                 ATOMIC | if writes { STEP } else { 0 } | if bits & AccessBits::BLOCK_SCOPE != 0 { OF_BLOCK } else { 0 };
         }
         let (epoch, clock) = (thread.epoch, thread.clock);
-        let when = When { block, thread: who.thread as u32, epoch, clock, how, spot };
+        let when = When { block, thread: caller.thread as u32, epoch, clock, how, spot };
         // Scratch memory is another block's, later.
         let now = Now {
             thread,
@@ -298,8 +298,8 @@ impl Launch {
             at += part;
         }
         for race in found.into_iter().flatten() {
-            let same = race.was_write && writes && bits & AccessBits::ATOMIC == 0 && before() == told.value;
-            self.found_race(who, (spot, told), race, same);
+            let same = race.was_write && writes && bits & AccessBits::ATOMIC == 0 && before() == record.value;
+            self.found_race(caller, (spot, record), race, same);
         }
     }
 }
@@ -320,8 +320,8 @@ struct Through {
 }
 
 #[inline]
-fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, told): (Spot, AccessRecord), bytes: u64) -> Through {
-    let AccessRecord { address, bits, copy: number, .. } = told;
+fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, record): (Spot, AccessRecord), bytes: u64) -> Through {
+    let AccessRecord { address, bits, copy: number, .. } = record;
     let is_copied = is_copied(number);
     let reads = bits & AccessBits::READS != 0;
     let unwritten = if reads { memory.read(address, bytes) } else { 0 };

@@ -30,11 +30,11 @@ impl Argument {
             .iter()
             .zip(&self.shape)
             .map(|(stride, &extent)| stride.saturating_mul(extent.cast_signed().saturating_sub(1)));
-        let (before, behind) = spans.fold((0_u64, 0_u64), |(before, behind), span| match span {
-            ..0 => (before.saturating_add(span.unsigned_abs()), behind),
-            0.. => (before, behind.saturating_add(span.unsigned_abs())),
+        let (before, after) = spans.fold((0_u64, 0_u64), |(before, after), span| match span {
+            ..0 => (before.saturating_add(span.unsigned_abs()), after),
+            0.. => (before, after.saturating_add(span.unsigned_abs())),
         });
-        let end = self.start.saturating_add(behind).saturating_add(self.item);
+        let end = self.start.saturating_add(after).saturating_add(self.item);
         (self.start.saturating_sub(before), end)
     }
 

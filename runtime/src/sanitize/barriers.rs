@@ -40,18 +40,18 @@ impl Launch {
                 }
             }
         }
-        if !self.checks_meetings() {
+        if !self.checks_collectives() {
             return;
         }
-        let first = threads.iter().find_map(|&thread| Some((thread, self.meeting(slot, thread)?.spot?)));
+        let first = threads.iter().find_map(|&thread| Some((thread, self.collective(slot, thread)?.spot?)));
         let Some((one, site)) = first else { return };
         let at = self.line_of(site);
         let other = threads.iter().find_map(|&thread| {
-            let there = self.meeting(slot, thread)?.spot?;
+            let there = self.collective(slot, thread)?.spot?;
             (there != site && self.line_of(there) != at).then_some((thread, there))
         });
         if let Some((two, there)) = other {
-            self.found_meeting(
+            self.found_mismatch(
                 "barrier divergence",
                 &[(LiveThread { slot, thread: one }, site), (LiveThread { slot, thread: two }, there)],
                 |a, b| format!("threads of a block wait at different barriers: {a} at one, {b} at the other"),
@@ -63,7 +63,7 @@ impl Launch {
             let end = self.end_site();
             self.found_missing(LiveThread { slot, thread: one }, site, LiveThread { slot, thread: left }, end);
         }
-        self.forget_meetings(slot, threads);
+        self.forget_collectives(slot, threads);
     }
 
     /// All blocks reached the grid's barrier: later accesses happen after earlier ones.
@@ -78,15 +78,15 @@ impl Launch {
         self.changes += 1;
         let threads: Vec<usize> = lanes_of(here).map(|lane| warp * WARP + lane).collect();
         let Some(&one) = threads.first() else { return };
-        let Some(CollectiveCall { spot: Some(site), .. }) = self.meeting(slot, one) else { return };
+        let Some(CollectiveCall { spot: Some(site), .. }) = self.collective(slot, one) else { return };
         let Some(kind) = self.site(site.site()).map(|site| site.kind) else { return };
         if kind == SiteKind::WarpBarrier {
             self.lanes_known(slot, &threads);
         }
-        if self.checks_meetings() {
+        if self.checks_collectives() {
             self.check_lanes(slot, (warp, mask, here, ended), &threads, (one, site, kind));
         }
-        self.forget_meetings(slot, &threads);
+        self.forget_collectives(slot, &threads);
     }
 
     /// Lanes that were at a `syncwarp` know of each other.
@@ -123,10 +123,10 @@ impl Launch {
         threads: &[usize],
         (one, site, kind): (usize, Spot, SiteKind),
     ) {
-        let who = |thread: usize| LiveThread { slot, thread };
+        let caller = |thread: usize| LiveThread { slot, thread };
         let at = self.line_of(site);
         let other = threads.iter().find_map(|&thread| {
-            let there = self.meeting(slot, thread)?.spot?;
+            let there = self.collective(slot, thread)?.spot?;
             (there != site && self.line_of(there) != at).then_some((thread, there))
         });
         if let Some((two, there)) = other {
@@ -134,9 +134,9 @@ impl Launch {
             let both_barriers =
                 kind == SiteKind::WarpBarrier && self.site(there.site()).is_some_and(|site| site.kind == kind);
             if !both_barriers {
-                self.found_meeting(
+                self.found_mismatch(
                     "warp divergence",
-                    &[(who(one), site), (who(two), there)],
+                    &[(caller(one), site), (caller(two), there)],
                     |a, b| format!("lanes of one mask are at different calls: {a} at one, {b} at the other"),
                     "make all lanes of the mask reach the same call, or pass the mask of the lanes that do",
                 );
@@ -146,18 +146,18 @@ impl Launch {
         let gone = lanes_of(mask & ended).map(|lane| warp * WARP + lane).find(|&thread| self.has_left(slot, thread));
         if let Some(gone) = gone {
             let end = self.end_site();
-            self.found_absent((who(one), site), (who(gone), end), mask);
+            self.found_absent((caller(one), site), (caller(gone), end), mask);
         }
         // weft's own functions do not use the values of absent lanes.
         if kind != SiteKind::Shuffle || self.site(site.site()).is_some_and(|site| site.is_own) {
             return;
         }
         for &thread in threads {
-            let Some(CollectiveCall { how, spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            let Some(CollectiveCall { how, spot: Some(site), .. }) = self.collective(slot, thread) else { continue };
             let Some(source) = source(thread % WARP, how) else { continue };
             if here >> source & 1 == 0 {
                 let named = if mask >> source & 1 == 0 { "which is not in the mask" } else { "which does not exist" };
-                self.found_shuffle(who(thread), site, source, named);
+                self.found_shuffle(caller(thread), site, source, named);
                 break;
             }
         }
@@ -166,12 +166,12 @@ impl Launch {
     /// Lanes wait at a barrier of their warp for others that do not arrive: reports them, and lets them continue.
     pub fn warp_given_up(&mut self, slot: usize, warp: usize, waiting: &[(usize, u32)], elsewhere: &[usize]) {
         let threads: Vec<usize> = waiting.iter().map(|&(thread, _)| thread).collect();
-        if !self.checks_meetings() {
-            self.forget_meetings(slot, &threads);
+        if !self.checks_collectives() {
+            self.forget_collectives(slot, &threads);
             return;
         }
         for &(thread, mask) in waiting {
-            let Some(CollectiveCall { spot: Some(site), .. }) = self.meeting(slot, thread) else { continue };
+            let Some(CollectiveCall { spot: Some(site), .. }) = self.collective(slot, thread) else { continue };
             // The lane that it waits for: a lane of the mask at another location, or at this one with another mask.
             let other = waiting
                 .iter()
@@ -182,12 +182,12 @@ impl Launch {
                 elsewhere.iter().find(named).copied()
             });
             let Some(other) = other else { continue };
-            let Some(CollectiveCall { spot: Some(there), mask: others, .. }) = self.meeting(slot, other) else {
+            let Some(CollectiveCall { spot: Some(there), mask: others, .. }) = self.collective(slot, other) else {
                 continue;
             };
             let locations = [(LiveThread { slot, thread }, site), (LiveThread { slot, thread: other }, there)];
             if self.line_of(there) == self.line_of(site) {
-                self.found_meeting(
+                self.found_mismatch(
                     "mask mismatch",
                     &locations,
                     |a, b| format!("lanes pass different masks: {a} passes {mask:#x}, {b} passes {others:#x}"),
@@ -195,7 +195,7 @@ impl Launch {
                 );
             } else {
                 let lane = other % WARP;
-                self.found_meeting(
+                self.found_mismatch(
                     "lane missing",
                     &locations,
                     |a, b| {
@@ -209,18 +209,18 @@ impl Launch {
             }
             break;
         }
-        self.forget_meetings(slot, &threads);
+        self.forget_collectives(slot, &threads);
     }
 
     /// All threads wait. `waiting` are those of one block.
     pub fn stuck(&mut self, slot: usize, waiting: &[usize]) {
-        if !self.checks_meetings() {
+        if !self.checks_collectives() {
             return;
         }
         let mut locations: Vec<(LiveThread, Spot)> = Vec::new();
         for &thread in waiting {
             let Some(state) = self.blocks.get(slot).and_then(|block| block.threads.get(thread)) else { continue };
-            let Some(site) = state.meeting.spot.or(state.last()) else { continue };
+            let Some(site) = state.collective.spot.or(state.last()) else { continue };
             if locations.len() < 2 && !locations.iter().any(|(_, known)| *known == site) {
                 locations.push((LiveThread { slot, thread }, site));
             }
@@ -228,7 +228,7 @@ impl Launch {
         if locations.is_empty() {
             return;
         }
-        self.found_meeting(
+        self.found_mismatch(
             "deadlock",
             &locations,
             |a, b| {
@@ -249,19 +249,19 @@ impl Launch {
         (spot.site(), calls.find(|&call| !is_own(call)))
     }
 
-    fn checks_meetings(&self) -> bool {
+    fn checks_collectives(&self) -> bool {
         self.has(weft_artifact::Tools::SYNCCHECK)
     }
 
-    pub(super) fn meeting(&self, slot: usize, thread: usize) -> Option<CollectiveCall> {
-        Some(self.blocks.get(slot)?.threads.get(thread)?.meeting)
+    pub(super) fn collective(&self, slot: usize, thread: usize) -> Option<CollectiveCall> {
+        Some(self.blocks.get(slot)?.threads.get(thread)?.collective)
     }
 
-    fn forget_meetings(&mut self, slot: usize, threads: &[usize]) {
+    fn forget_collectives(&mut self, slot: usize, threads: &[usize]) {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         for &thread in threads {
             if let Some(thread) = block.threads.get_mut(thread) {
-                thread.meeting.spot = None;
+                thread.collective.spot = None;
             }
         }
     }
@@ -275,20 +275,20 @@ impl Launch {
             .is_some_and(|thread| !thread.returned && (thread.last().is_some() || thread.epoch > 0))
     }
 
-    fn found_meeting(
+    fn found_mismatch(
         &mut self,
         kind: &'static str,
         locations: &[(LiveThread, Spot)],
         message: impl FnOnce(&str, &str) -> String,
         help: &str,
     ) {
-        let told: Vec<ThreadLocation> =
-            locations.iter().filter_map(|&(who, site)| self.location(who, site, None)).collect();
-        let name = |at: usize| told.get(at).map_or_else(String::new, thread_name);
+        let reported: Vec<ThreadLocation> =
+            locations.iter().filter_map(|&(caller, site)| self.location(caller, site, None)).collect();
+        let name = |at: usize| reported.get(at).map_or_else(String::new, thread_name);
         let message = message(&name(0), &name(1));
         let kernel = self.plan.kernel.clone();
-        let sites: Vec<&Site> = told.iter().map(|location| &location.site).collect();
-        let made = told.clone();
+        let sites: Vec<&Site> = reported.iter().map(|location| &location.site).collect();
+        let made = reported.clone();
         self.findings.add(kind, &sites, || Finding {
             tool: "synccheck",
             kind,
@@ -319,7 +319,7 @@ impl Launch {
             thread_name(&locations[0]),
             finding::triple(gone.0),
         );
-        self.add_meeting(
+        self.add_mismatch(
             "barrier not reached",
             message,
             "move the barrier out of the branch, so that all threads of the block reach it; a thread may also `return` before it",
@@ -339,25 +339,25 @@ impl Launch {
             thread_name(&locations[0]),
             gone.thread % WARP,
         );
-        self.add_meeting("lane missing", message, "pass the mask of the lanes that reach the call", locations);
+        self.add_mismatch("lane missing", message, "pass the mask of the lanes that reach the call", locations);
     }
 
-    fn found_shuffle(&mut self, who: LiveThread, site: Spot, source: usize, named: &str) {
-        let Some(location) = self.location(who, site, None) else { return };
+    fn found_shuffle(&mut self, caller: LiveThread, site: Spot, source: usize, named: &str) {
+        let Some(location) = self.location(caller, site, None) else { return };
         let message = format!("{} takes the value of lane {source}, {named}", thread_name(&location));
         let help = "read values only from lanes that are in the mask and reach the call";
-        self.add_meeting("shuffle from a missing lane", message, help, vec![location]);
+        self.add_mismatch("shuffle from a missing lane", message, help, vec![location]);
     }
 
     /// The mask of a call does not include the calling lane.
-    pub(super) fn found_not_in_mask(&mut self, who: LiveThread, site: Spot, mask: u32) {
-        if !self.checks_meetings() {
+    pub(super) fn found_not_in_mask(&mut self, caller: LiveThread, site: Spot, mask: u32) {
+        if !self.checks_collectives() {
             return;
         }
-        let Some(location) = self.location(who, site, None) else { return };
-        let lane = who.thread % WARP;
+        let Some(location) = self.location(caller, site, None) else { return };
+        let lane = caller.thread % WARP;
         let message = format!("{}, lane {lane}, is not in its own mask {mask:#x}", thread_name(&location));
-        self.add_meeting(
+        self.add_mismatch(
             "caller not in mask",
             message,
             "add the calling lane to the mask, or skip the call in that lane",
@@ -365,7 +365,7 @@ impl Launch {
         );
     }
 
-    fn add_meeting(&mut self, kind: &'static str, message: String, help: &str, locations: Vec<ThreadLocation>) {
+    fn add_mismatch(&mut self, kind: &'static str, message: String, help: &str, locations: Vec<ThreadLocation>) {
         let kernel = self.plan.kernel.clone();
         let first = locations.first().map(|location| location.site.clone());
         let sites: Vec<&Site> = first.iter().collect();

@@ -87,12 +87,12 @@ static TABLE: LazyLock<ClaimTable> = LazyLock::new(|| ClaimTable {
     over: AtomicBool::new(false),
     n_parts: AtomicUsize::new(0),
 });
-static TURN: Mutex<()> = Mutex::new(());
+static ACTIVE: Mutex<()> = Mutex::new(());
 
 impl ClaimTable {
     /// The table, for one launch; `None` if another one has it.
     pub(super) fn begin() -> Option<(&'static Self, MutexGuard<'static, ()>)> {
-        let turn = TURN.try_lock().ok()?;
+        let guard = ACTIVE.try_lock().ok()?;
         let table = &*TABLE;
         for shard in &table.shards {
             shard.lock().unwrap_or_else(PoisonError::into_inner).shared.clear();
@@ -101,7 +101,7 @@ impl ClaimTable {
         table.again.store(0, Ordering::Relaxed);
         table.over.store(false, Ordering::Relaxed);
         table.n_parts.store(0, Ordering::Relaxed);
-        Some((table, turn))
+        Some((table, guard))
     }
 
     fn shard(&self, number: u64) -> MutexGuard<'_, Shard> {

@@ -32,10 +32,10 @@ pub(super) struct Vector {
 
 impl Vector {
     /// Whether an access happens before the owner's current state.
-    pub(super) fn knows(&self, logs: &Logs, who: (u32, u16), when: (u32, u32)) -> bool {
-        self.blocks.get(&who.0).is_some_and(|&before| when.0 < before)
-            || self.threads.get(&who).is_some_and(|&known| when <= known)
-            || logs.knows(&self.logs, who, when)
+    pub(super) fn knows(&self, logs: &Logs, thread_id: (u32, u16), when: (u32, u32)) -> bool {
+        self.blocks.get(&thread_id.0).is_some_and(|&before| when.0 < before)
+            || self.threads.get(&thread_id).is_some_and(|&known| when <= known)
+            || logs.knows(&self.logs, thread_id, when)
     }
 
     fn add_block(&mut self, block: u32, before: u32) {
@@ -43,8 +43,8 @@ impl Vector {
         *known = before.max(*known);
     }
 
-    fn add_thread(&mut self, who: (u32, u16), at: (u32, u32)) {
-        let known = self.threads.entry(who).or_insert(at);
+    fn add_thread(&mut self, thread_id: (u32, u16), at: (u32, u32)) {
+        let known = self.threads.entry(thread_id).or_insert(at);
         *known = at.max(*known);
     }
 
@@ -52,8 +52,8 @@ impl Vector {
         for (&block, &before) in &other.blocks {
             self.add_block(block, before);
         }
-        for (&who, &at) in &other.threads {
-            self.add_thread(who, at);
+        for (&thread_id, &at) in &other.threads {
+            self.add_thread(thread_id, at);
         }
         self.logs.merge(other.logs.iter());
     }
@@ -102,7 +102,7 @@ pub(super) struct Thread {
     /// Whether it has ended with a `return`.
     pub(super) returned: bool,
     /// The location of its current or last barrier.
-    pub(super) meeting: CollectiveCall,
+    pub(super) collective: CollectiveCall,
     /// The vector clocks that its atomic operations release: its state at its last fence, with device scope and with
     /// block scope.
     pub(super) released: Option<Arc<Vector>>,
@@ -160,7 +160,7 @@ impl Default for Thread {
             known: None,
             before: None,
             returned: false,
-            meeting: CollectiveCall::default(),
+            collective: CollectiveCall::default(),
             released: None,
             released_to_block: None,
             left: None,
@@ -185,9 +185,9 @@ impl Thread {
             block,
             epoch: self.epoch,
             chain: spot.bits(),
-            read: read.who(),
+            read: read.packed(),
             chain_too: spot.bits(),
-            write: write.who(),
+            write: write.packed(),
             lane: read.lanes,
             copies: self.copies.len() as u32,
             knows: u32::from(self.lanes.is_some() || self.known.is_some()),
@@ -216,7 +216,7 @@ impl Thread {
     /// something.
     pub(super) fn begin(&mut self, orders: bool) {
         (self.epoch, self.clock, self.depth) = (0, 1, Depth::default());
-        (self.before, self.bad, self.meeting) = (None, None, CollectiveCall::default());
+        (self.before, self.bad, self.collective) = (None, None, CollectiveCall::default());
         (self.returned, self.look, self.seen) = (false, Look::default(), HostSeen::NONE);
         self.lanes = None;
         self.copies.clear();

@@ -92,22 +92,22 @@ fn found(seed: u64, bytes: u64) -> (Vec<String>, usize) {
                 }
                 for lane in 0..lanes as u64 {
                     let element = (first + lane * step) % ELEMENTS;
-                    let told = AccessRecord {
+                    let record = AccessRecord {
                         site,
                         address: start + element * bytes,
                         bits: bits | bytes as u32,
                         value: lane + 1,
                         copy: 0,
                     };
-                    run.access(LiveThread { slot, thread: warp * 32 + lane as usize }, told, || 0);
+                    run.access(LiveThread { slot, thread: warp * 32 + lane as usize }, record, || 0);
                     n_accesses += 1;
                     if run.has_found() {
-                        let told = run.take().into_iter().map(|finding| {
+                        let findings = run.take().into_iter().map(|finding| {
                             let whos =
                                 finding.accesses.iter().map(|access| (access.site.line, access.thread, access.block));
                             format!("{n_accesses} {} {:?}", finding.kind, whos.collect::<Vec<_>>())
                         });
-                        all.extend(told);
+                        all.extend(findings);
                     }
                 }
             }

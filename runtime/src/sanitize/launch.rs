@@ -202,8 +202,8 @@ impl Launch {
 
     /// Sets the values that the code of a block's threads compares with.
     pub(super) fn show_block(&mut self, slot: usize) {
-        let asks = self.looks || !self.has(Tools::RACECHECK);
-        let (near, first) = (self.shadow.near(asks), self.plan.numbers.blocks.0);
+        let calls_runtime = self.looks || !self.has(Tools::RACECHECK);
+        let (near, first) = (self.shadow.near(calls_runtime), self.plan.numbers.blocks.0);
         let unrecorded = if self.looks { 0 } else { self.plan.unrecorded };
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let (scratch, scratch_bytes, number) = (block.start, block.len, block.id);
@@ -220,20 +220,20 @@ impl Launch {
     }
 
     /// The values that a thread's code compares with, valid as long as its block lives.
-    pub fn seen(&self, who: LiveThread) -> *const HostSeen {
-        let Some(block) = self.blocks.get(who.slot) else { return std::ptr::null() };
+    pub fn seen(&self, caller: LiveThread) -> *const HostSeen {
+        let Some(block) = self.blocks.get(caller.slot) else { return std::ptr::null() };
         if let Some(seen) = &block.seen {
             return &raw const **seen;
         }
-        block.threads.get(who.thread).map_or(std::ptr::null(), |thread| &raw const thread.seen)
+        block.threads.get(caller.thread).map_or(std::ptr::null(), |thread| &raw const thread.seen)
     }
 
     /// Starts a thread that is an iteration of a work-item loop: it began with its block, and passed all its barriers.
     #[inline]
-    pub(super) fn wake(&mut self, who: LiveThread) {
+    pub(super) fn wake(&mut self, caller: LiveThread) {
         let orders = self.orders;
-        let Some(block) = self.blocks.get_mut(who.slot).filter(|block| block.seen.is_some()) else { return };
-        let Some(thread) = block.threads.get_mut(who.thread) else { return };
+        let Some(block) = self.blocks.get_mut(caller.slot).filter(|block| block.seen.is_some()) else { return };
+        let Some(thread) = block.threads.get_mut(caller.thread) else { return };
         if thread.block != block.id {
             thread.begin(orders);
             thread.block = block.id;
@@ -244,9 +244,9 @@ impl Launch {
     /// Refreshes the values that the code of the block's threads, which are iterations of a work-item loop, compares
     /// with after a change of one of them.
     #[inline]
-    pub(super) fn show_changes(&mut self, who: LiveThread) {
-        let Some(block) = self.blocks.get_mut(who.slot) else { return };
-        if let (Some(seen), Some(thread)) = (&mut block.seen, block.threads.get(who.thread)) {
+    pub(super) fn show_changes(&mut self, caller: LiveThread) {
+        let Some(block) = self.blocks.get_mut(caller.slot) else { return };
+        if let (Some(seen), Some(thread)) = (&mut block.seen, block.threads.get(caller.thread)) {
             (seen.chain, seen.chain_too) = (thread.seen.chain, thread.seen.chain_too);
             seen.copies |= thread.seen.copies;
         }
@@ -330,23 +330,25 @@ impl Launch {
     }
 
     /// Something that is no access.
-    pub fn event(&mut self, who: LiveThread, site: u32, kind: u32, a: u64, b: u64) {
+    pub fn event(&mut self, caller: LiveThread, site: u32, kind: u32, a: u64, b: u64) {
         if kind == EventKind::MET {
-            if let Some(block) = self.blocks.get_mut(who.slot) {
+            if let Some(block) = self.blocks.get_mut(caller.slot) {
                 block.epoch += 1;
                 block.seen.iter_mut().for_each(|seen| seen.epoch = block.epoch);
             }
             return;
         }
-        self.wake(who);
-        self.take_event(who, site, kind, (a, b));
-        self.show_changes(who);
+        self.wake(caller);
+        self.take_event(caller, site, kind, (a, b));
+        self.show_changes(caller);
     }
 
-    fn take_event(&mut self, who: LiveThread, site: u32, kind: u32, (a, b): (u64, u64)) {
-        let (tools, number) = (self.plan.sites.tools, self.number(who.slot));
+    fn take_event(&mut self, caller: LiveThread, site: u32, kind: u32, (a, b): (u64, u64)) {
+        let (tools, number) = (self.plan.sites.tools, self.number(caller.slot));
         let Self { blocks, calls, shadow, released, .. } = self;
-        let Some(thread) = blocks.get_mut(who.slot).and_then(|block| block.threads.get_mut(who.thread)) else { return };
+        let Some(thread) = blocks.get_mut(caller.slot).and_then(|block| block.threads.get_mut(caller.thread)) else {
+            return;
+        };
         match kind & 0xff {
             EventKind::BOUNDS => {
                 let (index, extent) = (a.cast_signed(), b.cast_signed());
@@ -354,8 +356,8 @@ impl Launch {
                 thread.bad = Some(Bad { spot, axis: kind >> 8, index, extent });
             }
             EventKind::FENCE => {
-                thread.fence(released, (number, who.thread as u16), a == 1);
-                thread.see(number, who.thread);
+                thread.fence(released, (number, caller.thread as u16), a == 1);
+                thread.see(number, caller.thread);
                 self.orders = true;
             }
             EventKind::LOCAL => {
@@ -383,10 +385,10 @@ impl Launch {
                 let how =
                     if kind == EventKind::LANES { (b as u8, (b >> 8) as u8, (b >> 16) as u32) } else { (0, 0, 32) };
                 let spot = Spot::new(site, thread.depth.chain);
-                thread.meeting = CollectiveCall { spot: Some(spot), mask, how };
-                let is_named = mask >> (who.thread % 32) & 1 == 1;
+                thread.collective = CollectiveCall { spot: Some(spot), mask, how };
+                let is_named = mask >> (caller.thread % 32) & 1 == 1;
                 if !is_named && self.site(site).is_some_and(|site| site.kind.is_of_warp()) {
-                    self.found_not_in_mask(who, spot, mask);
+                    self.found_not_in_mask(caller, spot, mask);
                 }
             }
             EventKind::RETURNS => thread.returned = true,
@@ -401,15 +403,15 @@ impl Launch {
             EventKind::USED => {
                 let read = (a as usize).checked_sub(1).and_then(|at| thread.unwritten.get(at).copied());
                 if let Some((spot, address)) = read {
-                    self.found_unwritten(who, spot, address);
+                    self.found_unwritten(caller, spot, address);
                 }
             }
             _ => {}
         }
     }
 
-    pub(super) fn thread(&mut self, who: LiveThread) -> Option<&mut Thread> {
-        self.blocks.get_mut(who.slot)?.threads.get_mut(who.thread)
+    pub(super) fn thread(&mut self, caller: LiveThread) -> Option<&mut Thread> {
+        self.blocks.get_mut(caller.slot)?.threads.get_mut(caller.thread)
     }
 
     /// The unique number of a block.

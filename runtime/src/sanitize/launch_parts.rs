@@ -37,7 +37,7 @@ pub struct LaunchParts {
     caller: ThreadId,
     /// By thread.
     running: Mutex<HashMap<ThreadId, Launch>>,
-    _turn: MutexGuard<'static, ()>,
+    _guard: MutexGuard<'static, ()>,
 }
 
 impl LaunchParts {
@@ -49,14 +49,14 @@ impl LaunchParts {
 
     /// A launch that begins; `None` if another one is run in parts now. `read` reads the program's memory.
     pub fn begin(sites: Arc<Sites>, kernel: &str, shape: Shape, arguments: Vec<Argument>, read: Read) -> Option<Self> {
-        let (table, turn) = ClaimTable::begin()?;
+        let (table, guard) = ClaimTable::begin()?;
         Some(Self {
             plan: Plan::new(sites, kernel, shape, arguments),
             table,
             read,
             caller: thread::current().id(),
             running: Mutex::default(),
-            _turn: turn,
+            _guard: guard,
         })
     }
 

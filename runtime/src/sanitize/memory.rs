@@ -235,9 +235,9 @@ impl Bytes {
         let (first, last) = (from / 64, to.div_ceil(64));
         let words = self.unwritten.get(first as usize..last as usize).unwrap_or_default();
         words.iter().zip(first..).map(move |(word, number)| {
-            let behind = u64::MAX << from.saturating_sub(number * 64).min(63);
+            let after = u64::MAX << from.saturating_sub(number * 64).min(63);
             let before = u64::MAX >> (number * 64 + 64).saturating_sub(to).min(63);
-            (word, behind & before)
+            (word, after & before)
         })
     }
 
@@ -278,7 +278,7 @@ pub(super) type Known = BTreeMap<u64, Arc<Bytes>>;
 struct Freed {
     ranges: BTreeMap<u64, u64>,
     /// The owners that keep the ranges allocated, in the order of the frees.
-    kept: VecDeque<(u64, u64, Box<dyn Any + Send>)>,
+    quarantine: VecDeque<(u64, u64, Box<dyn Any + Send>)>,
     bytes: u64,
 }
 
@@ -286,11 +286,11 @@ struct Freed {
 const MOST_FREED: u64 = 256 << 20;
 
 /// The most ranges that are held.
-const MOST_KEPT: usize = 1024;
+const MAX_QUARANTINED: usize = 1024;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static KNOWN: Mutex<Known> = Mutex::new(Known::new());
-static FREED: Mutex<Freed> = Mutex::new(Freed { ranges: BTreeMap::new(), kept: VecDeque::new(), bytes: 0 });
+static FREED: Mutex<Freed> = Mutex::new(Freed { ranges: BTreeMap::new(), quarantine: VecDeque::new(), bytes: 0 });
 
 fn known() -> MutexGuard<'static, Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -319,11 +319,11 @@ pub fn taken_back(start: u64, memory: Box<dyn Any + Send>) {
     let Some(known) = known().remove(&start) else { return };
     let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
     freed.ranges.insert(start, known.len);
-    freed.kept.push_back((start, known.len, memory));
+    freed.quarantine.push_back((start, known.len, memory));
     freed.bytes += known.len;
     let mut spare = Vec::new();
-    while (freed.bytes > MOST_FREED || freed.kept.len() > MOST_KEPT)
-        && let Some((start, bytes, memory)) = freed.kept.pop_front()
+    while (freed.bytes > MOST_FREED || freed.quarantine.len() > MAX_QUARANTINED)
+        && let Some((start, bytes, memory)) = freed.quarantine.pop_front()
     {
         freed.ranges.remove(&start);
         freed.bytes -= bytes;
@@ -342,7 +342,7 @@ pub fn is_noted(start: u64) -> bool {
 /// Releases all held memory.
 pub fn forget_freed() {
     let mut freed = FREED.lock().unwrap_or_else(PoisonError::into_inner);
-    let spare = std::mem::take(&mut freed.kept);
+    let spare = std::mem::take(&mut freed.quarantine);
     freed.ranges.clear();
     freed.bytes = 0;
     drop(freed);
@@ -443,15 +443,15 @@ pub(super) fn now() -> Vec<Arc<Bytes>> {
 
 /// The number of unwritten bytes in a range; `all` is sorted by start.
 pub(super) fn unwritten(all: &[Arc<Bytes>], start: u64, bytes: u64) -> u32 {
-    let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
-    let near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, bytes));
+    let after = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
+    let near = all.iter().take(after).rev().take_while(|memory| memory.meets(start, bytes));
     near.map(|memory| memory.count(start, bytes)).sum()
 }
 
 /// Whether some of it has bytes of a range, of memory in the order of its starts.
 pub(super) fn meets(all: &[Arc<Bytes>], start: u64, bytes: u64) -> bool {
-    let behind = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
-    all.iter().take(behind).next_back().is_some_and(|memory| memory.meets(start, bytes))
+    let after = all.partition_point(|memory| memory.start < start.saturating_add(bytes));
+    all.iter().take(after).next_back().is_some_and(|memory| memory.meets(start, bytes))
 }
 
 /// A mask of the unwritten bytes among eight; `all` is sorted by start.
@@ -475,8 +475,8 @@ pub(super) fn set_bit(all: &[Arc<Bytes>], address: u64, unwritten: u8) {
 /// none has.
 pub(super) fn page(all: &[Arc<Bytes>], address: u64) -> Option<u64> {
     let start = address / PAGE * PAGE;
-    let behind = all.partition_point(|memory| memory.start < start.saturating_add(PAGE));
-    let mut near = all.iter().take(behind).rev().take_while(|memory| memory.meets(start, PAGE));
+    let after = all.partition_point(|memory| memory.start < start.saturating_add(PAGE));
+    let mut near = all.iter().take(after).rev().take_while(|memory| memory.meets(start, PAGE));
     match (near.next(), near.next()) {
         (None, _) => Some(0),
         (Some(one), None) => one.page(start),
@@ -486,8 +486,8 @@ pub(super) fn page(all: &[Arc<Bytes>], address: u64) -> Option<u64> {
 
 /// Of memory in the order of its starts, that which has these bytes.
 pub(super) fn find(all: &[Arc<Bytes>], address: u64, bytes: u64) -> Option<&Arc<Bytes>> {
-    let behind = all.partition_point(|memory| memory.start <= address);
-    all.get(behind.checked_sub(1)?).filter(|memory| memory.contains(address, bytes))
+    let after = all.partition_point(|memory| memory.start <= address);
+    all.get(after.checked_sub(1)?).filter(|memory| memory.contains(address, bytes))
 }
 
 #[cfg(test)]

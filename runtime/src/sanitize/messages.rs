@@ -13,18 +13,18 @@ use super::{
 
 impl Launch {
     /// `threadIdx` and `blockIdx`.
-    pub(super) fn coordinates(&self, who: LiveThread) -> ([u32; 3], [u32; 3]) {
-        let block = self.in_grid(self.number(who.slot));
-        (split(who.thread as u64, self.plan.shape.block), split(block, self.plan.shape.grid))
+    pub(super) fn coordinates(&self, caller: LiveThread) -> ([u32; 3], [u32; 3]) {
+        let block = self.in_grid(self.number(caller.slot));
+        (split(caller.thread as u64, self.plan.shape.block), split(block, self.plan.shape.grid))
     }
 
     /// A thread at a source location, for a finding.
-    pub(super) fn location(&self, who: LiveThread, spot: Spot, address: Option<u64>) -> Option<ThreadLocation> {
-        let element = address.and_then(|address| self.element(who.slot, address));
-        self.place_of(spot, self.coordinates(who), element)
+    pub(super) fn location(&self, caller: LiveThread, spot: Spot, address: Option<u64>) -> Option<ThreadLocation> {
+        let element = address.and_then(|address| self.element(caller.slot, address));
+        self.location_of(spot, self.coordinates(caller), element)
     }
 
-    fn place_of(
+    fn location_of(
         &self,
         spot: Spot,
         (thread, block): ([u32; 3], [u32; 3]),
@@ -63,16 +63,16 @@ impl Launch {
         self.plan.arguments.iter().find_map(|argument| Some((argument.name.clone(), argument.index(address)?)))
     }
 
-    pub(super) fn found_bounds(&mut self, who: LiveThread, site: u32) {
+    pub(super) fn found_bounds(&mut self, caller: LiveThread, site: u32) {
         if !self.has(Tools::MEMCHECK) {
             return;
         }
-        let Some(thread) = self.thread(who) else { return };
+        let Some(thread) = self.thread(caller) else { return };
         let (bad, spot) = (thread.bad, Spot::new(site, thread.depth.chain));
         let Some(bad) = bad else { return };
-        let Some(mut location) = self.location(who, spot, None) else { return };
+        let Some(mut location) = self.location(caller, spot, None) else { return };
         let mut locations = Vec::new();
-        let Some(at_index) = self.location(who, bad.spot, None) else { return };
+        let Some(at_index) = self.location(caller, bad.spot, None) else { return };
         let index_site = at_index.site.clone();
         let array =
             if index_site.array.is_empty() { "the array".to_owned() } else { format!("`{}`", index_site.array) };
@@ -100,9 +100,9 @@ impl Launch {
         });
     }
 
-    pub(super) fn found_misaligned(&mut self, who: LiveThread, told: AccessRecord, bytes: u64) {
-        let chain = self.thread(who).map_or(0, |thread| thread.depth.chain);
-        let Some(location) = self.location(who, Spot::new(told.site, chain), Some(told.address)) else { return };
+    pub(super) fn found_misaligned(&mut self, caller: LiveThread, record: AccessRecord, bytes: u64) {
+        let chain = self.thread(caller).map_or(0, |thread| thread.depth.chain);
+        let Some(location) = self.location(caller, Spot::new(record.site, chain), Some(record.address)) else { return };
         let kernel = self.plan.kernel.clone();
         let message = format!("an access of {bytes} bytes is not aligned to {bytes} bytes");
         self.findings.add("misaligned", &[&location.site.clone()], || Finding {
@@ -117,8 +117,8 @@ impl Launch {
     }
 
     /// Memory that the device has back.
-    pub(super) fn found_freed(&mut self, who: LiveThread, spot: Spot, address: u64) {
-        let Some(location) = self.location(who, spot, Some(address)) else { return };
+    pub(super) fn found_freed(&mut self, caller: LiveThread, spot: Spot, address: u64) {
+        let Some(location) = self.location(caller, spot, Some(address)) else { return };
         let kernel = self.plan.kernel.clone();
         let message = format!("{} is in freed memory", element_name(&location));
         self.findings.add("freed", &[&location.site.clone()], || Finding {
@@ -133,8 +133,8 @@ impl Launch {
         });
     }
 
-    pub(super) fn found_unwritten(&mut self, who: LiveThread, spot: Spot, address: u64) {
-        let Some(location) = self.location(who, spot, Some(address)) else { return };
+    pub(super) fn found_unwritten(&mut self, caller: LiveThread, spot: Spot, address: u64) {
+        let Some(location) = self.location(caller, spot, Some(address)) else { return };
         let kernel = self.plan.kernel.clone();
         let message = format!("{} is read before it is written", element_name(&location));
         self.findings.add("uninitialized", &[&location.site.clone()], || Finding {
@@ -149,8 +149,8 @@ impl Launch {
     }
 
     /// The host will read bytes that a thread has copied from memory that was never written.
-    pub(super) fn found_copied(&mut self, who: LiveThread, to: (Spot, u64), copied: Copied) {
-        let Some(finding) = self.copied_finding(who, to, copied) else { return };
+    pub(super) fn found_copied(&mut self, caller: LiveThread, to: (Spot, u64), copied: Copied) {
+        let Some(finding) = self.copied_finding(caller, to, copied) else { return };
         let sites: Vec<Site> = finding.accesses.iter().map(|location| location.site.clone()).collect();
         self.findings.add("copied", &sites.iter().collect::<Vec<_>>(), || finding);
     }
@@ -158,12 +158,12 @@ impl Launch {
     /// The same, as a finding.
     pub(super) fn copied_finding(
         &self,
-        who: LiveThread,
+        caller: LiveThread,
         (spot, address): (Spot, u64),
         copied: Copied,
     ) -> Option<Finding> {
-        let to = self.location(who, spot, Some(address))?;
-        let from = self.location(who, copied.spot, Some(copied.address))?;
+        let to = self.location(caller, spot, Some(address))?;
+        let from = self.location(caller, copied.spot, Some(copied.address))?;
         let (name, source) = (element_name(&to), element_name(&from));
         Some(Finding {
             tool: "initcheck",
@@ -176,26 +176,32 @@ impl Launch {
         })
     }
 
-    pub(super) fn found_race(&mut self, who: LiveThread, (spot, told): (Spot, AccessRecord), race: Race, same: bool) {
+    pub(super) fn found_race(
+        &mut self,
+        caller: LiveThread,
+        (spot, record): (Spot, AccessRecord),
+        race: Race,
+        same: bool,
+    ) {
         if same && !self.plan.shape.benign_races {
             return;
         }
         let Race { other, .. } = race;
-        let Some(location) = self.location(who, spot, Some(told.address)) else { return };
-        let element = self.element(who.slot, told.address);
+        let Some(location) = self.location(caller, spot, Some(record.address)) else { return };
+        let element = self.element(caller.slot, record.address);
         let other_block = split(self.in_grid(other.block), self.plan.shape.grid);
         let at = (split(u64::from(other.thread), self.plan.shape.block), other_block);
-        let Some(mut earlier) = self.place_of(other.spot, at, element) else { return };
+        let Some(mut earlier) = self.location_of(other.spot, at, element) else { return };
         earlier.what = if race.was_write && earlier.site.kind == SiteKind::Read { "write" } else { earlier.what };
-        let among = if other.block != self.number(who.slot) {
+        let among = if other.block != self.number(caller.slot) {
             Among::Grid
-        } else if other.thread as usize / WARP == who.thread / WARP {
+        } else if other.thread as usize / WARP == caller.thread / WARP {
             Among::Warp
         } else {
             Among::Block
         };
         let end = |spot: Spot, writes| self.site(spot.site()).map(|site| (spot, does(site.kind, writes)));
-        let writes = told.bits & AccessBits::WRITES != 0;
+        let writes = record.bits & AccessBits::WRITES != 0;
         let Some(pair) = end(other.spot, race.was_write).zip(end(spot, writes)) else { return };
         let pairs = Pairs::of(among, !same, pair);
         let kind = pairs.kind();

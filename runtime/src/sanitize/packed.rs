@@ -111,14 +111,14 @@ impl Packed {
 
     /// Each access in a cell, and whether it is the last write. Lanes are not identified.
     pub(super) fn each(&self, mut each: impl FnMut(usize, &Reads, bool)) {
-        let mut tell = |cell: usize, said: u16, is_write: bool| {
+        let mut visit = |cell: usize, said: u16, is_write: bool| {
             let number = usize::from(said >> LANE_BITS);
             if let Some(event) = self.events.get(number).filter(|_| number != 0) {
                 each(cell, event, is_write);
             }
         };
-        self.writes.iter().enumerate().for_each(|(cell, &said)| tell(cell, said, true));
-        self.reads.iter().enumerate().for_each(|(at, &said)| tell(at % self.n_cells, said, false));
+        self.writes.iter().enumerate().for_each(|(cell, &said)| visit(cell, said, true));
+        self.reads.iter().enumerate().for_each(|(at, &said)| visit(at % self.n_cells, said, false));
     }
 
     pub(super) fn set_write(&mut self, cell: usize, write: Write, first: u32) -> Result<(), Full> {

@@ -8,7 +8,7 @@ use std::sync::{
 use super::{page::Page, shadow::ByAddress};
 
 /// The most bytes of pages that are cached.
-const MOST_KEPT: usize = 512 << 20;
+const MAX_CACHED: usize = 512 << 20;
 
 /// The number of maps over which they are distributed, to reduce lock contention.
 const SHARDS: usize = 256;
@@ -38,7 +38,7 @@ pub(super) fn take(number: u64, age: u32) -> Option<Box<Page>> {
 /// A launch of that age uses a page no more.
 pub(super) fn give_back(number: u64, age: u32, page: Box<Page>) {
     let size = page.size();
-    if BYTES.fetch_add(size, Ordering::Relaxed) + size > MOST_KEPT {
+    if BYTES.fetch_add(size, Ordering::Relaxed) + size > MAX_CACHED {
         BYTES.fetch_sub(size, Ordering::Relaxed);
         return;
     }

@@ -82,9 +82,9 @@ pub struct Pause {
 impl Launch {
     /// An access of a thread that has a stack; `read` returns the value before it.
     #[inline]
-    pub(super) fn note_look(&mut self, who: LiveThread, told: AccessRecord, read: impl Fn() -> u64) {
-        let AccessRecord { address, bits, value, .. } = told;
-        let Some(thread) = self.thread(who) else { return };
+    pub(super) fn record_poll(&mut self, caller: LiveThread, record: AccessRecord, read: impl Fn() -> u64) {
+        let AccessRecord { address, bits, value, .. } = record;
+        let Some(thread) = self.thread(caller) else { return };
         let Some(before) = thread.look.at((address, bits & AccessBits::SIZE), read) else {
             self.changes += u64::from(self.looks);
             return;
@@ -101,9 +101,9 @@ impl Launch {
     }
 
     /// A thread yields in a loop. One that reads no memory makes progress by itself.
-    pub fn paused(&mut self, who: LiveThread) -> Pause {
+    pub fn paused(&mut self, caller: LiveThread) -> Pause {
         let looks = self.looks;
-        let Some(thread) = self.thread(who) else { return Pause { waits: false, iterations: MOST_ITERATIONS } };
+        let Some(thread) = self.thread(caller) else { return Pause { waits: false, iterations: MOST_ITERATIONS } };
         let (waits, has_looked) = (thread.look.pause(), thread.has_looked());
         // Where nothing changes it is seen sooner so that all wait for ever.
         let iterations = if looks { MOST_ITERATIONS } else { thread.look.iterations };

@@ -37,7 +37,7 @@ impl Now<'_> {
     }
 
     /// Whether an access is before this one.
-    fn is_behind(&self, other: When) -> bool {
+    fn happens_after(&self, other: When) -> bool {
         let When { block, thread, epoch, clock, .. } = other;
         let me = &self.when;
         if block == me.block {
@@ -67,7 +67,7 @@ impl Now<'_> {
 
     /// Whether two accesses of which one writes race.
     fn races_with(&self, other: When) -> bool {
-        !self.is_atomic_with(other.how, other.block) && !self.is_behind(other)
+        !self.is_atomic_with(other.how, other.block) && !self.happens_after(other)
     }
 
     /// Stores an access in a cell, and returns its races with the cell's previous accesses: the last write, and others.
@@ -81,7 +81,7 @@ impl Now<'_> {
             found[0] = Some(write.when()).filter(|&other| self.races_with(other));
         }
         for reads in [page.reads(0, cell), page.reads(1, cell)] {
-            let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.all_behind(&reads);
+            let conflicts = reads.lanes != 0 && (writes || reads.writes()) && !self.happens_after_all(&reads);
             // All lanes of them do the same.
             if conflicts && found[1].is_none() && !self.is_atomic_with(reads.how(), reads.block) {
                 found[1] = reads.each().find(|&other| self.races_with(other));
@@ -102,7 +102,7 @@ impl Now<'_> {
 
     /// Reads of blocks that are done with, of epochs before, or of the present thread alone, as of most elements.
     #[inline]
-    fn all_behind(&self, reads: &Reads) -> bool {
+    fn happens_after_all(&self, reads: &Reads) -> bool {
         let me = &self.when;
         if reads.block != me.block {
             return !self.counts(reads.block);
@@ -142,7 +142,7 @@ impl Now<'_> {
         let hides = (reads.how() ^ me.how) & ATOMIC == 0
             || reads.block != me.block
             || (!among_others && reads.epoch != me.epoch);
-        hides && (self.all_behind(reads) || reads.each().all(|other| self.is_behind(other)))
+        hides && (self.happens_after_all(reads) || reads.each().all(|other| self.happens_after(other)))
     }
 
     /// Two warps suffice to find a writer that is ordered after only one of them, and those of different blocks even

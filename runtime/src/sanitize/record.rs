@@ -64,7 +64,7 @@ pub(super) struct Write {
     pub(super) epoch: u32,
     spot: Spot,
     /// The clock, ten bits of the thread, three bits of how.
-    who: u32,
+    packed: u32,
 }
 
 /// Reads of some lanes of a warp at one time.
@@ -75,7 +75,7 @@ pub(super) struct Reads {
     pub(super) epoch: u32,
     pub(super) spot: Spot,
     /// The clock, five bits of the warp, three bits of how.
-    pub(super) who: u32,
+    pub(super) packed: u32,
     /// Which lanes; 0 if there is no read.
     pub(super) lanes: u32,
 }
@@ -84,21 +84,21 @@ impl Write {
     #[inline]
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
-        Self { block, epoch, spot, who: clock << 13 | thread << 3 | how }
+        Self { block, epoch, spot, packed: clock << 13 | thread << 3 | how }
     }
 
     #[inline]
     pub(super) const fn thread(&self) -> u32 {
-        self.who >> 3 & 1023
+        self.packed >> 3 & 1023
     }
 
-    pub(super) const fn who(&self) -> u32 {
-        self.who
+    pub(super) const fn packed(&self) -> u32 {
+        self.packed
     }
 
     pub(super) fn when(&self) -> When {
-        let Self { block, epoch, spot, who } = *self;
-        When { block, thread: self.thread(), epoch, clock: who >> 13, how: who & 7, spot }
+        let Self { block, epoch, spot, packed } = *self;
+        When { block, thread: self.thread(), epoch, clock: packed >> 13, how: packed & 7, spot }
     }
 }
 
@@ -106,11 +106,11 @@ impl Reads {
     #[inline]
     pub(super) fn of(when: &When) -> Self {
         let When { block, thread, epoch, clock, how, spot } = *when;
-        Self { block, epoch, lanes: 1 << (thread % 32), spot, who: clock << 8 | ((thread / 32) << 3) | how }
+        Self { block, epoch, lanes: 1 << (thread % 32), spot, packed: clock << 8 | ((thread / 32) << 3) | how }
     }
 
-    pub(super) const fn who(&self) -> u32 {
-        self.who
+    pub(super) const fn packed(&self) -> u32 {
+        self.packed
     }
 
     /// The site and the calls, as code knows them.
@@ -120,36 +120,36 @@ impl Reads {
 
     /// [`ATOMIC`], [`OF_BLOCK`] and [`STEP`].
     pub(super) const fn how(&self) -> u32 {
-        self.who & 7
+        self.packed & 7
     }
 
     /// Whether they are steps that write.
     #[inline]
     pub(super) const fn writes(&self) -> bool {
-        self.who & STEP != 0
+        self.packed & STEP != 0
     }
 
     #[inline]
     pub(super) const fn warp(&self) -> u32 {
-        self.who >> 3 & 31
+        self.packed >> 3 & 31
     }
 
     /// Whether a read differs from these in its lane alone.
     #[inline]
     pub(super) fn takes(&self, read: &Self) -> bool {
-        (self.block, self.epoch, self.spot, self.who) == (read.block, read.epoch, read.spot, read.who)
+        (self.block, self.epoch, self.spot, self.packed) == (read.block, read.epoch, read.spot, read.packed)
     }
 
     /// Each of them.
     pub(super) fn each(self) -> impl Iterator<Item = When> {
-        let Self { block, epoch, lanes, spot, who } = self;
+        let Self { block, epoch, lanes, spot, packed } = self;
         let warp = self.warp() * 32;
         (0..32).filter(move |lane| lanes >> lane & 1 == 1).map(move |lane| When {
             block,
             thread: warp + lane,
             epoch,
-            clock: who >> 8,
-            how: who & 7,
+            clock: packed >> 8,
+            how: packed & 7,
             spot,
         })
     }
@@ -168,8 +168,8 @@ mod tests {
     fn fields_lie_where_code_looks() {
         assert_eq!((size_of::<Write>(), size_of::<Reads>()), (16, 20));
         let write = Write::of(&When { block: 1, thread: 33, epoch: 2, clock: 1, how: 0, spot: Spot::new(4, 0) });
-        assert_eq!((offset_of!(Write, spot), offset_of!(Write, who), write.who() & 0x1ff8), (8, 12, 33 << 3));
-        assert_eq!((offset_of!(Reads, spot), offset_of!(Reads, who), offset_of!(Reads, lanes)), (8, 12, 16));
+        assert_eq!((offset_of!(Write, spot), offset_of!(Write, packed), write.packed() & 0x1ff8), (8, 12, 33 << 3));
+        assert_eq!((offset_of!(Reads, spot), offset_of!(Reads, packed), offset_of!(Reads, lanes)), (8, 12, 16));
     }
 
     #[test]
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn first_accesses_and_steps_are_as_code_says() {
         let when = When { block: 1, thread: 0, epoch: 0, clock: 1, how: ATOMIC | STEP, spot: Spot::default() };
-        assert_eq!(Reads::of(&when).who(), HostSeen::FIRST_READ | HostSeen::STEP as u32);
-        assert_eq!(Write::of(&When { how: 0, ..when }).who(), HostSeen::FIRST_WRITE);
+        assert_eq!(Reads::of(&when).packed(), HostSeen::FIRST_READ | HostSeen::STEP as u32);
+        assert_eq!(Write::of(&When { how: 0, ..when }).packed(), HostSeen::FIRST_WRITE);
         assert_eq!(u64::from(OF_BLOCK), HostSeen::OF_BLOCK);
     }
 }

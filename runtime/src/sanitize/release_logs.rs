@@ -55,8 +55,8 @@ impl Log {
         for (&block, &before) in &vector.blocks {
             is_new |= raise(self.blocks.entry(block).or_default(), version, before);
         }
-        for (&who, &when) in &vector.threads {
-            is_new |= raise(self.threads.entry(who).or_default(), version, when);
+        for (&thread_id, &when) in &vector.threads {
+            is_new |= raise(self.threads.entry(thread_id).or_default(), version, when);
         }
         let (mut at, n_logs) = (0, self.logs.len());
         for (log, known) in vector.logs.iter().filter(|(log, _)| *log != own) {
@@ -144,10 +144,10 @@ impl Logs {
     }
 
     /// Whether an access is contained in the known versions of the logs.
-    pub(super) fn knows(&self, known: &Versions, who: (u32, u16), when: (u32, u32)) -> bool {
+    pub(super) fn knows(&self, known: &Versions, thread_id: (u32, u16), when: (u32, u32)) -> bool {
         let stands =
-            |log: u32, version: u32| self.all.get(log as usize).is_some_and(|log| log.knows(version, who, when));
-        let Some(having) = self.of_block.get(&who.0) else { return false };
+            |log: u32, version: u32| self.all.get(log as usize).is_some_and(|log| log.knows(version, thread_id, when));
+        let Some(having) = self.of_block.get(&thread_id.0) else { return false };
         if having.len() <= known.len() {
             having.iter().any(|&log| known.get(log).is_some_and(|version| stands(log, version)))
         } else {

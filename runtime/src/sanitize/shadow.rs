@@ -123,8 +123,8 @@ impl Shadow {
 
     /// The address of the pages that compiled code sees, which are empty where it must call the runtime for each
     /// access.
-    pub(super) fn near(&self, asks: bool) -> u64 {
-        address_of(if asks { &NO_PAGES } else { &self.near })
+    pub(super) fn near(&self, calls_runtime: bool) -> u64 {
+        address_of(if calls_runtime { &NO_PAGES } else { &self.near })
     }
 
     /// Lets compiled code find the page of an access from now on; `is_checked` if it need not check for freed memory.

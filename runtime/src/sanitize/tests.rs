@@ -70,8 +70,8 @@ fn launch(tools: Tools, threads: u32, blocks: u32) -> Launch {
 }
 
 fn access(launch: &mut Launch, slot: usize, thread: usize, site: u32, address: u64, bits: u32) -> Verdict {
-    let told = AccessRecord { site, address, bits, value: thread as u64 + 1, copy: 0 };
-    launch.access(LiveThread { slot, thread }, told, || 0)
+    let record = AccessRecord { site, address, bits, value: thread as u64 + 1, copy: 0 };
+    launch.access(LiveThread { slot, thread }, record, || 0)
 }
 
 fn kinds(launch: &mut Launch) -> Vec<&'static str> {
@@ -242,8 +242,8 @@ fn shared_memory_is_unwritten_at_first() {
     assert!(!run.has_found());
     // A copy is not a use; copied bytes are unwritten if their source was.
     let copy = |run: &mut Launch, site, address, bits| {
-        let told = AccessRecord { site, address, bits, value: 0, copy: 7 };
-        run.access(LiveThread { slot: 0, thread: 0 }, told, || 0);
+        let record = AccessRecord { site, address, bits, value: 0, copy: 7 };
+        run.access(LiveThread { slot: 0, thread: 0 }, record, || 0);
     };
     copy(&mut run, READ, SCRATCH + 8, READS);
     copy(&mut run, WRITE, SCRATCH, WRITES);
@@ -284,14 +284,14 @@ fn elements_have_indices() {
 fn what_is_read_may_be_used_later() {
     let mut run = launch(Tools::INITCHECK, 1, 1);
     let who = LiveThread { slot: 0, thread: 0 };
-    let told = AccessRecord { site: READ, address: SCRATCH + 8, bits: READS, value: 0, copy: HostChecks::FOLLOWED };
-    assert_eq!(run.access(who, told, || 0), Verdict::Unwritten(1));
+    let record = AccessRecord { site: READ, address: SCRATCH + 8, bits: READS, value: 0, copy: HostChecks::FOLLOWED };
+    assert_eq!(run.access(who, record, || 0), Verdict::Unwritten(1));
     assert!(!run.has_found());
     run.event(who, 0, EventKind::USED, 1, 0);
     let found = run.take();
     assert_eq!((found[0].kind, &found[0].accesses[0].index), ("uninitialized", &Some(vec![0, 2])));
     access(&mut run, 0, 0, WRITE, SCRATCH + 8, WRITES);
-    assert_eq!(run.access(who, told, || 0), Verdict::Goes);
+    assert_eq!(run.access(who, record, || 0), Verdict::Goes);
 }
 
 #[test]
@@ -313,8 +313,8 @@ fn benign_races_can_be_ignored() {
         let mut run = launch(Tools::RACECHECK, 64, 1);
         run.plan.shape.benign_races = benign_races;
         for thread in [0, 40] {
-            let told = AccessRecord { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
-            run.access(LiveThread { slot: 0, thread }, told, || 7);
+            let record = AccessRecord { site: WRITE, address: GLOBAL, bits: WRITES, value: 7, copy: 0 };
+            run.access(LiveThread { slot: 0, thread }, record, || 7);
         }
         assert_eq!(run.take().len(), n);
     }

@@ -209,7 +209,7 @@ def test_a_call_back_is_captured_without_end() -> None:
     assert out[0] == 120
 
 
-def test_functions_of_other_libraries_have_a_way_out() -> None:
+def test_functions_of_other_libraries_have_a_suggestion() -> None:
     helper = Foreign(foreign_square.py_func)
 
     @cuda.jit

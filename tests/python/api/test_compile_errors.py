@@ -39,7 +39,7 @@ def test_a_captured_value_has_its_article():
         assert f"`VALUE` is {words}, which" in str(error)
 
 
-def test_what_is_captured_has_a_way_out():
+def test_what_is_captured_has_a_suggestion():
     helps = {
         "lambda x: x": "decorate `VALUE` with `@cuda.jit`",
         "object()": "kernels can use numbers",

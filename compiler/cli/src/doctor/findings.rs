@@ -87,8 +87,8 @@ impl Findings {
         for Section { title, rows } in &self.sections {
             let _infallible = writeln!(text, "{title}");
             let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
-            for Row { label, text: fact, .. } in rows {
-                let _infallible = writeln!(text, "  {label:<width$}  {fact}");
+            for Row { label, text: shown, .. } in rows {
+                let _infallible = writeln!(text, "  {label:<width$}  {shown}");
             }
             text.push('\n');
         }
@@ -111,9 +111,9 @@ impl Findings {
         let ok = !self.is_broken();
         let mut all = Map::new();
         for Section { title, rows } in self.sections {
-            let facts: Map<String, Value> =
+            let values: Map<String, Value> =
                 rows.into_iter().map(|row| (row.label.replace(' ', "_"), row.value)).collect();
-            all.insert(title.to_lowercase(), Value::Object(facts));
+            all.insert(title.to_lowercase(), Value::Object(values));
         }
         let problems = self.problems.into_iter().map(
             |Problem { severity, message, help }| json!({"severity": severity.name(), "message": message, "help": help}),

@@ -28,7 +28,7 @@ use self::document::Document;
 use crate::report::Stop;
 
 /// The pause in the editor's messages after which changed documents are checked.
-const QUIET: Duration = Duration::from_millis(150);
+const DEBOUNCE: Duration = Duration::from_millis(150);
 
 /// Serves one editor until it sends `exit` or disconnects.
 pub(crate) fn lsp() -> Result<u8, Stop> {
@@ -50,9 +50,9 @@ fn serve(connection: Connection) -> Result<u8, Stop> {
         },
         "serverInfo": {"name": "weft", "version": VERSION},
     });
-    let (id, asked) = connection.initialize_start().map_err(|error| broken(&error))?;
+    let (id, params) = connection.initialize_start().map_err(|error| broken(&error))?;
     connection.initialize_finish(id, capabilities).map_err(|error| broken(&error))?;
-    let notes = asked.pointer("/initializationOptions/notes").and_then(Value::as_bool).unwrap_or(true);
+    let notes = params.pointer("/initializationOptions/notes").and_then(Value::as_bool).unwrap_or(true);
     let mut server =
         Server { connection, engine: Engine::new(), notes, documents: BTreeMap::new(), dirty: BTreeSet::new() };
     // The writing thread ends when the server is dropped.
@@ -76,7 +76,7 @@ impl Server {
             let message = if self.dirty.is_empty() {
                 self.connection.receiver.recv().ok()
             } else {
-                match self.connection.receiver.recv_timeout(QUIET) {
+                match self.connection.receiver.recv_timeout(DEBOUNCE) {
                     Ok(message) => Some(message),
                     Err(error) if error.is_timeout() => {
                         self.examine();

@@ -37,7 +37,7 @@ fn a_machine_on_which_weft_works_has_no_problem() {
 }
 
 #[test]
-fn what_is_broken_is_an_error_with_a_way_out() {
+fn what_is_broken_is_an_error_with_a_suggestion() {
     let folder = Folder::with("file", "");
     let wrong = [
         ("WEFT_DEBUG", "yes"),

@@ -217,7 +217,7 @@ impl Feed {
         }
     }
 
-    fn answer(&mut self, Answer { ask: OverloadQuery { function, args }, chosen }: &Answer) {
+    fn answer(&mut self, Answer { query: OverloadQuery { function, args }, chosen }: &Answer) {
         self.number(u64::from(*function));
         self.number(args.len() as u64);
         for (name, given) in args {

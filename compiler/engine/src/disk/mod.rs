@@ -136,7 +136,7 @@ impl DiskCache {
     fn files(&self) -> io::Result<Vec<shard::EntryFile>> {
         let mut files = Vec::new();
         for shard in self.shards() {
-            files.extend(shard.kept()?);
+            files.extend(shard.entries()?);
         }
         Ok(files)
     }

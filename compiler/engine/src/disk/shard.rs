@@ -60,13 +60,13 @@ impl Shard {
     /// If the shard is over its limit, removes the least recently used entries until an eighth of the limit is free.
     fn make_room(&self) {
         let _removed: io::Result<()> = self.remove_unfinished(LONGEST_WRITE);
-        let Ok(mut kept) = self.kept() else { return };
-        let mut bytes: u64 = kept.iter().map(|file| file.bytes).sum();
+        let Ok(mut entries) = self.entries() else { return };
+        let mut bytes: u64 = entries.iter().map(|file| file.bytes).sum();
         if bytes <= self.limit {
             return;
         }
-        kept.sort_by_key(|file| file.used);
-        for file in kept {
+        entries.sort_by_key(|file| file.used);
+        for file in entries {
             if bytes <= self.limit / 8 * 7 {
                 break;
             }
@@ -77,8 +77,8 @@ impl Shard {
     }
 
     /// The files of all entries.
-    pub(super) fn kept(&self) -> io::Result<Vec<EntryFile>> {
-        let mut kept = Vec::new();
+    pub(super) fn entries(&self) -> io::Result<Vec<EntryFile>> {
+        let mut entries = Vec::new();
         self.each(|name, path| {
             if !is_key(name) {
                 return Ok(());
@@ -87,11 +87,11 @@ impl Shard {
             if let Ok(known) = fs::symlink_metadata(&path)
                 && known.is_file()
             {
-                kept.push(EntryFile { path, bytes: known.len(), used: known.modified().unwrap_or(UNIX_EPOCH) });
+                entries.push(EntryFile { path, bytes: known.len(), used: known.modified().unwrap_or(UNIX_EPOCH) });
             }
             Ok(())
         })?;
-        Ok(kept)
+        Ok(entries)
     }
 
     /// Removes temporary files of killed writers: those not written to for `age`.

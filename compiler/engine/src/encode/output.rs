@@ -12,7 +12,7 @@ use weft_compiler::{
 
 use super::{Encode, Malformed, Reader, fields, variants};
 
-variants!(Outcome<Arc<Output>> { 0 => Made(output), 1 => Queries(asks) });
+variants!(Outcome<Arc<Output>> { 0 => Made(output), 1 => Queries(queries) });
 fields!(OverloadQuery { function, args });
 variants!(OverloadArgument { 0 => Type(ty), 1 => Str(text) });
 

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// The number of fixpoint passes after which ranges that still grow are widened to the limits of their type.
-const PLAIN_TURNS: u32 = 3;
+const PLAIN_ITERATIONS: u32 = 3;
 
 /// The number of narrowing passes, in which the loop's test removes what widening added.
-const BACK_TURNS: u32 = 3;
+const BACK_ITERATIONS: u32 = 3;
 
 /// The nesting depth from which a loop starts with its previous result: the analysis would take too long otherwise.
 const DEEP: usize = 2;
@@ -29,7 +29,7 @@ pub(super) struct Open {
     /// Whether the program point is in its `step`.
     pub in_step: bool,
     /// An upper bound of its trip count.
-    turns: Option<i128>,
+    trip_count: Option<i128>,
     /// By local that is only incremented: the increments of an iteration; `None` for other locals.
     added: BTreeMap<LocalId, Option<Interval>>,
 }
@@ -67,8 +67,8 @@ impl<'a> RangeAnalysis<'a> {
                 *known = known.join(before[local]);
             }
         }
-        let mut turn = 0;
-        while let Some(back) = self.turn(body, step, &head, None).back {
+        let mut iteration = 0;
+        while let Some(back) = self.iteration(body, step, &head, None).back {
             let mut changed = false;
             for (local, known) in &mut head {
                 let joined = known.join(back[local]);
@@ -77,7 +77,7 @@ impl<'a> RangeAnalysis<'a> {
                 }
                 changed = true;
                 let all = Interval::of_type(self.function.locals[*local].ty);
-                *known = if turn < PLAIN_TURNS {
+                *known = if iteration < PLAIN_ITERATIONS {
                     joined
                 } else {
                     let low = if joined.low < known.low { all.low } else { joined.low };
@@ -88,21 +88,21 @@ impl<'a> RangeAnalysis<'a> {
             if !changed || self.patience == 0 {
                 break;
             }
-            turn += 1;
+            iteration += 1;
         }
-        let turns = self.turns(body, step, &entry, &head);
-        for _ in 0..BACK_TURNS {
+        let trip_count = self.trip_count(body, step, &entry, &head);
+        for _ in 0..BACK_ITERATIONS {
             self.sums = true;
-            let walked = self.turn(body, step, &head, turns);
+            let outcome = self.iteration(body, step, &head, trip_count);
             self.sums = false;
             let mut changed = false;
             for (local, known) in &mut head {
-                let mut left = match &walked.back {
+                let mut left = match &outcome.back {
                     Some(back) => entry[local].join(back[local]),
                     None => entry[local],
                 };
-                if let (Some(turns), Some(Some(added))) = (turns, walked.added.get(local)) {
-                    let sum = entry[local].plus(added.times(Interval::new(0, turns)));
+                if let (Some(trip_count), Some(Some(added))) = (trip_count, outcome.added.get(local)) {
+                    let sum = entry[local].plus(added.times(Interval::new(0, trip_count)));
                     if !entry[local].is_none() && sum.fits(self.function.locals[*local].ty) {
                         left = left.meet(sum);
                     }
@@ -119,7 +119,7 @@ impl<'a> RangeAnalysis<'a> {
             self.heads.insert(place, head.clone());
         }
         (self.notes, self.sums) = (notes, sums);
-        let breaks = self.turn(body, step, &head, turns).breaks;
+        let breaks = self.iteration(body, step, &head, trip_count).breaks;
         let mut after = None;
         for change in breaks {
             after = self.state.joined(after, change);
@@ -128,7 +128,13 @@ impl<'a> RangeAnalysis<'a> {
     }
 
     /// Analyzes one iteration from the ranges at its start, and restores the state at the loop's start.
-    fn turn(&mut self, body: &'a Block, step: &'a Block, head: &Values, turns: Option<i128>) -> IterationOutcome {
+    fn iteration(
+        &mut self,
+        body: &'a Block,
+        step: &'a Block,
+        head: &Values,
+        trip_count: Option<i128>,
+    ) -> IterationOutcome {
         let mark = self.state.mark();
         for (local, value) in head {
             self.state.set(*local, *value);
@@ -138,7 +144,7 @@ impl<'a> RangeAnalysis<'a> {
             breaks: Vec::new(),
             continues: Vec::new(),
             in_step: false,
-            turns,
+            trip_count,
             added: BTreeMap::new(),
         });
         self.block(body);
@@ -171,7 +177,7 @@ impl<'a> RangeAnalysis<'a> {
             // A `None` is final.
             let known = open.added.entry(local).or_insert(Some(Interval::of(0)));
             *known = known.zip(each).map(|(known, more)| known.plus(more));
-            each = each.zip(open.turns).map(|(more, turns)| more.times(Interval::new(0, turns)));
+            each = each.zip(open.trip_count).map(|(more, trip_count)| more.times(Interval::new(0, trip_count)));
         }
     }
 
@@ -205,7 +211,7 @@ impl<'a> RangeAnalysis<'a> {
 
     /// An upper bound of a loop's trip count: the loop starts with `if not test { break }`, and the test compares a
     /// counter, which each iteration moves towards its bound.
-    fn turns(&mut self, body: &'a Block, step: &'a Block, entry: &Values, head: &Values) -> Option<i128> {
+    fn trip_count(&mut self, body: &'a Block, step: &'a Block, entry: &Values, head: &Values) -> Option<i128> {
         let function = self.function;
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
         let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };
@@ -223,7 +229,7 @@ impl<'a> RangeAnalysis<'a> {
                 tests.extend([a, b]);
                 None
             } else if let ExprKind::Compare(op, a, b) = function.exprs[test].kind {
-                self.turns_of(body, step, entry, (op, a, b))
+                self.trip_count_of(body, step, entry, (op, a, b))
             } else {
                 None
             };
@@ -237,7 +243,7 @@ impl<'a> RangeAnalysis<'a> {
     }
 
     /// The trip count that one comparison allows.
-    fn turns_of(
+    fn trip_count_of(
         &mut self,
         body: &'a Block,
         step: &'a Block,
@@ -259,13 +265,13 @@ impl<'a> RangeAnalysis<'a> {
         let (distance, by) = match op {
             CompareOp::Lt | CompareOp::Le if by.low > 0 => {
                 let last = bound.high.saturating_sub(i128::from(op == CompareOp::Lt));
-                let stays = in_step || last.saturating_add(by.high) <= all.high;
-                (stays.then_some(last.saturating_sub(start.low))?, by.low)
+                let in_range = in_step || last.saturating_add(by.high) <= all.high;
+                (in_range.then_some(last.saturating_sub(start.low))?, by.low)
             }
             CompareOp::Gt | CompareOp::Ge if by.high < 0 => {
                 let last = bound.low.saturating_add(i128::from(op == CompareOp::Gt));
-                let stays = in_step || last.saturating_add(by.low) >= all.low;
-                (stays.then_some(start.high.saturating_sub(last))?, -by.high)
+                let in_range = in_step || last.saturating_add(by.low) >= all.low;
+                (in_range.then_some(start.high.saturating_sub(last))?, -by.high)
             }
             CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge | CompareOp::Eq | CompareOp::Ne => {
                 return None;

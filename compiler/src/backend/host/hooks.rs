@@ -485,7 +485,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         }
     }
 
-    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+    fn iteration(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let function = emitter.function;
         if !self.polling.in_loop(function, self.fixed, body, step) {
             return Ok(());

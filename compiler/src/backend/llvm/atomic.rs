@@ -137,7 +137,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         words: bool,
     ) -> Result<BasicValueEnum<'ctx>> {
         let (pointer, element, values) = parts(op, operands)?;
-        let place = self.swap_place(pointer, element, words)?;
+        let place = self.swap_location(pointer, element, words)?;
         let first = self.builder.build_load(place.word, place.pointer, "first")?;
         if let Some(load) = first.as_instruction_value() {
             let set = load.set_atomic_ordering(AtomicOrdering::Monotonic);
@@ -147,15 +147,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             unsafe { LLVMSetAtomicSyncScopeID(load.as_value_ref(), scope) };
         }
         let before = self.current()?;
-        let [turn, swap, done] = ["step", "swap", "stepped"].map(|name| self.block(name));
-        self.builder.build_unconditional_branch(turn)?;
-        self.builder.position_at_end(turn);
+        let [retry, swap, done] = ["step", "swap", "stepped"].map(|name| self.block(name));
+        self.builder.build_unconditional_branch(retry)?;
+        self.builder.position_at_end(retry);
         let old = self.builder.build_phi(place.word, "old")?;
         let word = int(old.as_basic_value())?;
         let bits = self.part_of(word, &place, element)?;
         let was = self.element_of(bits, element)?;
         let new = self.word(self.stepped(op, element, was, values)?)?;
-        let stays = match op {
+        let unchanged = match op {
             AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin if !order.releases() => {
                 Some(self.builder.build_int_compare(IntPredicate::EQ, bits, new, "")?)
             }
@@ -179,21 +179,21 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             | AtomicOp::Dec
             | AtomicOp::Exchange => None,
         };
-        match stays {
-            Some(stays) => self.builder.build_conditional_branch(stays, done, swap)?,
+        match unchanged {
+            Some(unchanged) => self.builder.build_conditional_branch(unchanged, done, swap)?,
             None => self.builder.build_unconditional_branch(swap)?,
         };
         self.builder.position_at_end(swap);
         let new = self.with_part(word, &place, new)?;
         let (seen, swapped) = self.compare_and_swap(place.pointer, (word, new), Order::Relaxed, scope)?;
-        self.builder.build_conditional_branch(swapped, done, turn)?;
+        self.builder.build_conditional_branch(swapped, done, retry)?;
         old.add_incoming(&[(&first as &dyn BasicValue<'ctx>, before), (&seen, self.current()?)]);
         self.builder.position_at_end(done);
         self.element_of(bits, element)
     }
 
     /// The word to swap for an element.
-    fn swap_place(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Swapped<'ctx>> {
+    fn swap_location(&self, pointer: PointerValue<'ctx>, element: Scalar, words: bool) -> Result<Swapped<'ctx>> {
         let own = self.word_type(element);
         if !words || element.size_bytes() >= WORD {
             return Ok(Swapped { pointer, word: own, part: None });

@@ -75,7 +75,7 @@ pub(crate) trait Hooks<'ctx> {
     }
 
     /// Emits code before the next iteration of a loop with this body and step.
-    fn turn(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> Result<()> {
+    fn iteration(&self, _emitter: &FunctionEmitter<'_, 'ctx>, _body: &[Stmt], _step: &[Stmt]) -> Result<()> {
         Ok(())
     }
 

@@ -33,7 +33,7 @@ struct Counted<'a> {
     /// The statements that exit the loop.
     leave: &'a Block,
     /// The body after the test.
-    turn: &'a [Stmt],
+    iteration: &'a [Stmt],
 }
 
 impl<'ctx> FunctionEmitter<'_, 'ctx> {
@@ -48,14 +48,14 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let end = self.block("endloop");
         self.go(head)?;
         self.builder.position_at_end(head);
-        self.emit_turn(body, LoopTargets { break_to: end, continue_to: step_block })?;
+        self.emit_iteration(body, LoopTargets { break_to: end, continue_to: step_block })?;
         self.go(step_block)?;
         self.builder.position_at_end(step_block);
         let outside = std::mem::replace(&mut self.in_step, true);
         self.emit_block(step)?;
         self.in_step = outside;
         if !self.ended()? {
-            self.hooks.turn(self, body, step)?;
+            self.hooks.iteration(self, body, step)?;
         }
         self.go_back(head, unroll)?;
         self.builder.position_at_end(end);
@@ -79,7 +79,7 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn emit_turn(&mut self, block: &[Stmt], targets: LoopTargets<'ctx>) -> Result<()> {
+    fn emit_iteration(&mut self, block: &[Stmt], targets: LoopTargets<'ctx>) -> Result<()> {
         let outside = std::mem::replace(&mut self.in_step, false);
         self.loops.push(targets);
         self.emit_block(block)?;
@@ -89,15 +89,16 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     }
 
     fn emit_counted(&mut self, counted: &Counted<'_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
-        let [turn, step_block, next, leave, end] = ["loop", "step", "next", "leave", "endloop"].map(|n| self.block(n));
+        let [iteration, step_block, next, leave, end] =
+            ["loop", "step", "next", "leave", "endloop"].map(|n| self.block(n));
         let targets = LoopTargets { break_to: end, continue_to: step_block };
         let first = self.emit_int(counted.test)?;
-        self.builder.build_conditional_branch(first, turn, leave)?;
+        self.builder.build_conditional_branch(first, iteration, leave)?;
         self.builder.position_at_end(leave);
-        self.emit_turn(counted.leave, targets)?;
+        self.emit_iteration(counted.leave, targets)?;
         self.go(end)?;
-        self.builder.position_at_end(turn);
-        self.emit_turn(counted.turn, targets)?;
+        self.builder.position_at_end(iteration);
+        self.emit_iteration(counted.iteration, targets)?;
         self.go(step_block)?;
         self.builder.position_at_end(step_block);
         let more = self.next_test(counted, counted.test)?;
@@ -112,8 +113,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             self.builder.build_int_nuw_add(now, by, "")?
         };
         self.set_local(counted.counter, sum.into())?;
-        self.hooks.turn(self, body, step)?;
-        self.go_back(turn, false)?;
+        self.hooks.iteration(self, body, step)?;
+        self.go_back(iteration, false)?;
         self.builder.position_at_end(end);
         Ok(())
     }
@@ -121,11 +122,11 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
     fn counted<'s>(&self, body: &'s Block, step: &Block) -> Option<Counted<'s>> {
         let [Stmt { kind: StmtKind::Assign(counter, sum), .. }] = step.as_slice() else { return None };
         let (counter, by) = (*counter, self.counter_step(*counter, *sum)?);
-        let (head, turn) = body.split_first()?;
+        let (head, iteration) = body.split_first()?;
         let StmtKind::If { cond, then: leave, otherwise } = &head.kind else { return None };
         let ExprKind::Unary(UnaryOp::Not, test) = self.function.exprs[*cond].kind else { return None };
         let leaves = matches!(leave.last(), Some(Stmt { kind: StmtKind::Break, .. })) && otherwise.is_empty();
-        (leaves && self.compares(counter, test)).then_some(Counted { counter, by, test, leave, turn })
+        (leaves && self.compares(counter, test)).then_some(Counted { counter, by, test, leave, iteration })
     }
 
     /// The step, if the value assigned to a counter is itself plus something.

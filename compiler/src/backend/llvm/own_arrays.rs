@@ -11,7 +11,7 @@ use crate::ir::{
 };
 
 /// The largest trip count of a loop that is unrolled.
-const TURNS: i128 = 32;
+const MAX_TRIP_COUNT: i128 = 32;
 /// The maximal number of statements and expressions over all iterations, because LLVM's compile time grows with each.
 const SIZE: i128 = 4096;
 /// The size that a call counts as: most callees are small, and all functions of the prelude are inlined.
@@ -21,13 +21,13 @@ impl FunctionEmitter<'_, '_> {
     /// Whether a loop has a small constant trip count and its counter indexes a thread-local array. `before` are the
     /// statements before the loop in its block.
     pub(super) fn goes_over_own(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> bool {
-        self.counted_turns(before, body, step).is_some_and(|(counter, turns)| {
-            turns <= TURNS && self.numbers_own(counter, body) && turns * self.size(body) <= SIZE
+        self.constant_trip_count(before, body, step).is_some_and(|(counter, trip_count)| {
+            trip_count <= MAX_TRIP_COUNT && self.numbers_own(counter, body) && trip_count * self.size(body) <= SIZE
         })
     }
 
     /// The counter of a loop that counts from one constant to another, and its trip count without early exits.
-    fn counted_turns(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, i128)> {
+    fn constant_trip_count(&self, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, i128)> {
         let exprs = &self.function.exprs;
         let [Stmt { kind: StmtKind::Assign(counter, sum), .. }] = step else { return None };
         let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, now, by) = exprs[*sum].kind else { return None };
@@ -58,10 +58,10 @@ impl FunctionEmitter<'_, '_> {
     }
 
     /// Whether a value derived from the counter indexes a local array, or is passed to a function together with one.
-    fn numbers_own(&self, counter: LocalId, turn: &[Stmt]) -> bool {
+    fn numbers_own(&self, counter: LocalId, iteration: &[Stmt]) -> bool {
         let mut derived = vec![counter];
         let mut found = false;
-        for_each_stmt(turn, &mut |stmt| {
+        for_each_stmt(iteration, &mut |stmt| {
             let comes = |id: ExprId| self.mentions(id, &derived);
             for_each_expr_of_stmt(self.function, &stmt.kind, &mut |id| {
                 let (ExprKind::Offset { base, index: number, .. } | ExprKind::ByteOffset { base, bytes: number }) =
@@ -103,9 +103,9 @@ impl FunctionEmitter<'_, '_> {
             match &stmt.kind {
                 StmtKind::Loop { body, step } => {
                     let before = block.get(..index).unwrap_or_default();
-                    let turns = self.counted_turns(before, body, step);
-                    let unrolled = turns.filter(|_| self.goes_over_own(before, body, step));
-                    size += unrolled.map_or(1, |(_, turns)| turns) * (self.size(body) + self.size(step));
+                    let trip_count = self.constant_trip_count(before, body, step);
+                    let unrolled = trip_count.filter(|_| self.goes_over_own(before, body, step));
+                    size += unrolled.map_or(1, |(_, trip_count)| trip_count) * (self.size(body) + self.size(step));
                 }
                 StmtKind::If { then, otherwise, .. } => size += self.size(then) + self.size(otherwise),
                 StmtKind::Call { .. } => size += CALL,

@@ -46,7 +46,7 @@ pub(super) enum Param {
 
 impl Param {
     /// The same parameter for an item of an aggregate: `step` is prepended to the paths.
-    fn behind(self, step: Step) -> Self {
+    fn in_item(self, step: Step) -> Self {
         let deeper = |part: AbiScalar| AbiScalar {
             field: part.field.map(|(mut steps, field)| {
                 steps.insert(0, step);
@@ -216,8 +216,8 @@ impl Shape {
 pub(super) fn params(ty: &ArgType, abi: Abi, space: Space) -> Vec<Param> {
     if let ArgType::Optional(of) = ty {
         // Both ABIs pass the value, and whether it is present.
-        let inner = params(of, abi, space).into_iter().map(|param| param.behind(1));
-        let given = params(&GIVEN, abi, space).into_iter().map(|param| param.behind(0));
+        let inner = params(of, abi, space).into_iter().map(|param| param.in_item(1));
+        let given = params(&GIVEN, abi, space).into_iter().map(|param| param.in_item(0));
         return inner.chain(given).collect();
     }
     let shape = Shape::of(ty, abi, space);

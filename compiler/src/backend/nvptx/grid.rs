@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The bit that flips when all blocks have arrived.
-const TURN: u64 = 1 << 31;
+const GENERATION: u64 = 1 << 31;
 
 /// Reads a special register.
 fn register<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, name: &str) -> Result<IntValue<'ctx>> {
@@ -40,7 +40,7 @@ pub(super) fn barrier<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<B
     let (word, long) = (context.i32_type(), context.i64_type());
     let wait = || effect(emitter, "llvm.nvvm.barrier.cta.sync.all", &[word.const_zero().into()]);
     wait()?;
-    let [arrive, turn, end] = ["arrive", "turn", "arrived"].map(|name| emitter.block(name));
+    let [arrive, poll, end] = ["arrive", "turn", "arrived"].map(|name| emitter.block(name));
     let first = is_first(emitter, "tid")?;
     builder.build_conditional_branch(first, arrive, end)?;
 
@@ -55,21 +55,21 @@ pub(super) fn barrier<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<Vec<B
     let [x, y, z] = ["x", "y", "z"].map(|axis| register(emitter, &format!("nctaid.{axis}")));
     let blocks = builder.build_int_mul(builder.build_int_mul(x?, y?, "")?, z?, "blocks")?;
     let others = builder.build_int_sub(blocks, word.const_int(1, false), "")?;
-    let rest = builder.build_int_sub(word.const_int(TURN, false), others, "")?;
+    let rest = builder.build_int_sub(word.const_int(GENERATION, false), others, "")?;
     let step = builder.build_select(is_first(emitter, "ctaid")?, rest, word.const_int(1, false), "")?;
     membar(emitter, Scope::Device)?;
     let before = builder.build_atomicrmw(inkwell::AtomicRMWBinOp::Add, place, int(step)?, AtomicOrdering::Monotonic)?;
-    builder.build_unconditional_branch(turn)?;
+    builder.build_unconditional_branch(poll)?;
 
-    builder.position_at_end(turn);
+    builder.position_at_end(poll);
     let now = builder.build_load(word, place, "now")?;
     let Some(load) = now.as_instruction_value() else { return internal("a load is no instruction") };
     load.set_volatile(true).or_else(|error| internal(format!("a volatile load: {error}")))?;
     let changed = builder.build_xor(before, int(now)?, "")?;
-    let changed = builder.build_and(changed, word.const_int(TURN, false), "")?;
+    let changed = builder.build_and(changed, word.const_int(GENERATION, false), "")?;
     let waits = builder.build_int_compare(IntPredicate::EQ, changed, word.const_zero(), "")?;
     let seen = emitter.block("seen");
-    builder.build_conditional_branch(waits, turn, seen)?;
+    builder.build_conditional_branch(waits, poll, seen)?;
     builder.position_at_end(seen);
     membar(emitter, Scope::Device)?;
     builder.build_unconditional_branch(end)?;

@@ -167,8 +167,8 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         self.waited.borrow().loads.contains(&load)
     }
 
-    fn turn(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
-        if self.waited.borrow().calls { self.waits.turn(emitter, body, step) } else { Ok(()) }
+    fn iteration(&self, emitter: &FunctionEmitter<'_, 'ctx>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+        if self.waited.borrow().calls { self.waits.iteration(emitter, body, step) } else { Ok(()) }
     }
 
     fn op(

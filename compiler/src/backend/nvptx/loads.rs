@@ -32,21 +32,21 @@ pub(super) fn hoist(context: &Context, module: &Module<'_>) {
 fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
     // The operation to hoist above, the number of loads already hoisted, and the instructions after the operation.
     let mut split: Option<(InstructionValue<'ctx>, usize)> = None;
-    let mut behind = BTreeSet::new();
+    let mut later = BTreeSet::new();
     let instructions: Vec<_> = block.get_instructions().collect();
     for instruction in instructions {
         match (kind(instruction), &mut split) {
             (Kind::Clobber, _) => {
                 split = None;
-                behind.clear();
+                later.clear();
             }
             (Kind::Split, None) => split = Some((instruction, 0)),
             (Kind::Load, Some((before, moved))) if *moved < MOST => {
                 let mut cone = Vec::new();
-                if movable(instruction, &behind, &mut cone) {
+                if movable(instruction, &later, &mut cone) {
                     *moved += 1;
                     for part in cone {
-                        behind.remove(&key(part));
+                        later.remove(&key(part));
                         part.remove_from_basic_block();
                         builder.position_before(before);
                         // Otherwise it would get the source line of `before`.
@@ -59,26 +59,26 @@ fn hoist_in<'ctx>(builder: &Builder<'ctx>, block: BasicBlock<'ctx>) {
             _ => {}
         }
         if split.is_some() {
-            behind.insert(key(instruction));
+            later.insert(key(instruction));
         }
     }
 }
 
-/// Collects an instruction with all its operands from `behind`, operands first. Returns false if one of them cannot
+/// Collects an instruction with all its operands from `later`, operands first. Returns false if one of them cannot
 /// move.
 fn movable<'ctx>(
     instruction: InstructionValue<'ctx>,
-    behind: &BTreeSet<usize>,
+    later: &BTreeSet<usize>,
     cone: &mut Vec<InstructionValue<'ctx>>,
 ) -> bool {
     for operand in instruction.get_operands().flatten().filter_map(Operand::value) {
-        let Some(needed) = operand.as_instruction_value().filter(|needed| behind.contains(&key(*needed))) else {
+        let Some(needed) = operand.as_instruction_value().filter(|needed| later.contains(&key(*needed))) else {
             continue;
         };
         if cone.contains(&needed) {
             continue;
         }
-        if kind(needed) != Kind::Address || !movable(needed, behind, cone) {
+        if kind(needed) != Kind::Address || !movable(needed, later, cone) {
             return false;
         }
     }

@@ -65,7 +65,7 @@ impl Waits {
     }
 
     /// Emits code at the end of an iteration of a loop, in a function in which functions or operations read for a loop.
-    pub(super) fn turn(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
+    pub(super) fn iteration(&self, emitter: &FunctionEmitter<'_, '_>, body: &[Stmt], step: &[Stmt]) -> Result<()> {
         let wait = self.waiting.wait(emitter.function, body, step);
         if wait.is_some_and(|wait| wait.calls) { self.pause(emitter) } else { Ok(()) }
     }

@@ -183,9 +183,9 @@ fn by_shuffles<'ctx>(
     let word = context.i32_type();
     let here = plain(emitter, "llvm.nvvm.vote.ballot.sync", &[mask, context.bool_type().const_all_ones().into()])?;
     let before = emitter.current()?;
-    let [turn, end] = ["lane", "lanes_end"].map(|name| emitter.block(name));
-    builder.build_unconditional_branch(turn)?;
-    builder.position_at_end(turn);
+    let [lane_block, end] = ["lane", "lanes_end"].map(|name| emitter.block(name));
+    builder.build_unconditional_branch(lane_block)?;
+    builder.position_at_end(lane_block);
     let left = builder.build_phi(word, "left")?;
     left.add_incoming(&[(&here, before)]);
     let total = builder.build_phi(word, "total")?;
@@ -220,7 +220,7 @@ fn by_shuffles<'ctx>(
     left.add_incoming(&[(&next, last)]);
     total.add_incoming(&[(&taken, last)]);
     let more = builder.build_int_compare(IntPredicate::NE, next, word.const_zero(), "")?;
-    builder.build_conditional_branch(more, turn, end)?;
+    builder.build_conditional_branch(more, lane_block, end)?;
     builder.position_at_end(end);
     Ok(taken.into())
 }

@@ -62,7 +62,7 @@ impl FnLowerer<'_> {
             return value;
         }
         if op == BinOp::Add
-            && let Some(text) = self.joined_texts(&left, &right, span)
+            && let Some(text) = self.joined_strings(&left, &right, span)
         {
             return text;
         }

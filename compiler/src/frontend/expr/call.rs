@@ -301,7 +301,7 @@ impl FnLowerer<'_> {
         results.extend(ended);
         self.stmt(Ir::Call { results: results.clone(), func, args: parts }, span);
         if let Some(ended) = ended {
-            self.end_behind_call(ended, span);
+            self.end_after_call(ended, span);
         }
         let result = self.rebuild(&returns, &mut results.into_iter(), span);
         if self.is_numpy() { result } else { result.strong() }

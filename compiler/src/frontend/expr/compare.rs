@@ -339,19 +339,19 @@ fn known(op: CmpOp, left: &Value, right: &Value) -> Option<bool> {
                 | Value::Poison => None,
             };
             let identity = matches!(op, CmpOp::Is | CmpOp::IsNot);
-            let apart = match (class(left), class(right)) {
+            let distinct = match (class(left), class(right)) {
                 (Some((a, x)), Some((b, y))) => a != b && (identity || x == ClassKind::Enum || y == ClassKind::Enum),
                 (Some((_, kind)), None) | (None, Some((_, kind))) => identity || kind == ClassKind::Enum,
                 (None, None) => false,
             };
-            if !statics(left) && !statics(right) && !apart {
+            if !statics(left) && !statics(right) && !distinct {
                 return None;
             }
             // `type(1.0) is float`: compares the number types of Python types.
             let of = |value: &Value| {
                 number_class(value).map_or_else(|| value.ty(), |of| Ty::Static(Static::DType(of.into())))
             };
-            let same = !apart && of(left) == of(right);
+            let same = !distinct && of(left) == of(right);
             return match op {
                 CmpOp::Eq | CmpOp::Is => Some(same),
                 CmpOp::NotEq | CmpOp::IsNot => Some(!same),

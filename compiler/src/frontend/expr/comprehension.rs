@@ -88,13 +88,13 @@ impl FnLowerer<'_> {
                 None => return Value::Poison,
                 Some(None) => return self.tuple(items, span),
                 Some(Some(item)) if items.len() < MAX_LEAVES => items.push(item),
-                Some(Some(_)) => return self.too_many_turns(span),
+                Some(Some(_)) => return self.too_many_iterations(span),
             }
         }
     }
 
     /// Reports a generator with more iterations than the maximum number of values of a tuple.
-    pub(in crate::frontend) fn too_many_turns(&mut self, span: Span) -> Value {
+    pub(in crate::frontend) fn too_many_iterations(&mut self, span: Span) -> Value {
         let message = format!("a generator of more than {MAX_LEAVES} iterations");
         let diagnostic = Diagnostic::error(Code::UnsupportedValue, span, message);
         self.report(diagnostic.note("it is unrolled at compile time").help("write a `for` loop"))
@@ -183,13 +183,13 @@ impl FnLowerer<'_> {
             }
             ItemSource::Generator(of, frames) => {
                 let of = Arc::clone(of);
-                self.at_depth(of.depth, |this| this.pull_turn(&of, frames))
+                self.at_depth(of.depth, |this| this.pull_iteration(&of, frames))
             }
         }
     }
 
     /// The next item of a generator, evaluated in the scope of its definition.
-    fn pull_turn(&mut self, of: &Generator, frames: &mut Vec<Frame>) -> Option<Option<Value>> {
+    fn pull_iteration(&mut self, of: &Generator, frames: &mut Vec<Frame>) -> Option<Option<Value>> {
         loop {
             let Some(depth) = frames.len().checked_sub(1) else { return Some(None) };
             let Some(each) = of.loops.get(depth) else { return Some(None) };
@@ -210,7 +210,7 @@ impl FnLowerer<'_> {
             // Iterations of an inner loop read it, and their code may be in another block.
             let item = if inner.is_some() { self.kept(item, at) } else { item };
             frames.last_mut()?.item = item;
-            let turn = self.in_scope(of, frames, |this| {
+            let iteration = self.in_scope(of, frames, |this| {
                 if !this.tests(&each.tests)? {
                     return Some(GeneratorStep::Skipped);
                 }
@@ -222,7 +222,7 @@ impl FnLowerer<'_> {
                 let over = if is_generated(&over) { over } else { this.kept(over, inner.iter.span) };
                 Some(GeneratorStep::Inner(this.source(over, inner.iter.span)?))
             })?;
-            match turn {
+            match iteration {
                 GeneratorStep::Skipped => {}
                 GeneratorStep::Inner(over) => frames.push(Frame { over, item: Value::Poison }),
                 GeneratorStep::Item(value) => return Some(Some(value)),

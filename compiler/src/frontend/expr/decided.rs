@@ -44,29 +44,29 @@ impl FnLowerer<'_> {
         let Some(mut source) = self.source(value, span) else { return Value::Poison };
         let mut found: Option<LocalId> = None;
         let mut too_many = false;
-        for turn in 0.. {
-            if turn > MAX_LEAVES as i64 {
+        for iteration in 0.. {
+            if iteration > MAX_LEAVES as i64 {
                 too_many = true;
                 break;
             }
             let mut take = |this: &mut Self| -> Option<Option<Truth>> {
                 let Some(item) = this.pull(&mut source, span)? else { return Some(None) };
                 if let Some(position) = position {
-                    let next = this.b.i64(turn + 1, span);
+                    let next = this.b.i64(iteration + 1, span);
                     this.b.assign(position, next, span);
                 }
                 Some(Some(test(this, item)))
             };
             let guard = match (found, position) {
                 (None, None) => None,
-                (None, Some(position)) => Some(self.is_at(position, turn, span)),
+                (None, Some(position)) => Some(self.is_at(position, iteration, span)),
                 (Some(found), position) => {
                     let found = self.b.read(found, span);
                     let open = self.b.unary(UnaryOp::Not, found, span);
                     Some(match position {
                         None => open,
                         Some(position) => {
-                            let here = self.is_at(position, turn, span);
+                            let here = self.is_at(position, iteration, span);
                             self.b.binary(BinaryOp::And, open, here, span)
                         }
                     })
@@ -112,7 +112,7 @@ impl FnLowerer<'_> {
                 let found = self.b.read(found, span);
                 self.settle(Value::Scalar(found, Scalar::Bool), span)
             }
-            Some(_) | None => self.too_many_turns(span),
+            Some(_) | None => self.too_many_iterations(span),
         }
     }
 
@@ -124,9 +124,9 @@ impl FnLowerer<'_> {
     }
 
     /// Whether an iterator is at a position.
-    pub(in crate::frontend) fn is_at(&mut self, position: LocalId, turn: i64, span: Span) -> ExprId {
-        let (now, turn) = (self.b.read(position, span), self.b.i64(turn, span));
-        self.b.compare(CompareOp::Eq, now, turn, span)
+    pub(in crate::frontend) fn is_at(&mut self, position: LocalId, iteration: i64, span: Span) -> ExprId {
+        let (now, iteration) = (self.b.read(position, span), self.b.i64(iteration, span));
+        self.b.compare(CompareOp::Eq, now, iteration, span)
     }
 
     /// The negation of a truth value.

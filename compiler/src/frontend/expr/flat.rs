@@ -30,7 +30,7 @@ impl FnLowerer<'_> {
         }
         let indices = self.without_wraps(indices.to_vec(), span)?;
         let indices = self.checked(&flat, indices, span);
-        let (indices, within) = self.told(&flat, indices, span);
+        let (indices, within) = self.with_bounds_test(&flat, indices, span);
         let at = self.wrapped(indices.first()?, size, span);
         let (view, indices) = self.nth(array.clone(), &Value::Scalar(at, Scalar::I64), span)?;
         let pointer = element_of(self.selected(&view, &indices, span)?)?;

@@ -78,7 +78,7 @@ impl FnLowerer<'_> {
         match &expr.kind {
             ExprKind::Name(name) => {
                 let value = self.name(name, span);
-                self.tell_type(name, &value.ty(), span);
+                self.record_type(name, &value.ty(), span);
                 value
             }
             ExprKind::Constant(constant) => self.constant(constant, span),
@@ -159,7 +159,7 @@ impl FnLowerer<'_> {
             ExprKind::Unsupported(what) => {
                 let message = format!("a kernel cannot have {} {what}", weft_artifact::article(what));
                 let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, message);
-                self.report(diagnostic.help(refusals::way_out(what)))
+                self.report(diagnostic.help(refusals::suggestion(what)))
             }
         }
     }
@@ -189,7 +189,7 @@ impl FnLowerer<'_> {
         if !changes {
             return value;
         }
-        let value = self.with_own_texts(value, span);
+        let value = self.with_own_strings(value, span);
         self.settle(value, span)
     }
 

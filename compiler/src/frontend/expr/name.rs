@@ -242,7 +242,7 @@ pub(super) fn only_in_numba(path: &str, code: Code, span: Span) -> Option<Diagno
     let names = intrinsics::only_in_numba(path)?;
     let message = format!("kernels do not have `{}`", shown_path(path));
     let mut diagnostic = Diagnostic::error(code, span, message);
-    diagnostic.help = names.way_out.map(str::to_owned);
+    diagnostic.help = names.suggestion.map(str::to_owned);
     Some(diagnostic)
 }
 

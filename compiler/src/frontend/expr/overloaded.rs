@@ -16,11 +16,11 @@ use crate::{
 impl FnLowerer<'_> {
     /// A call of an overloaded function.
     pub(super) fn call_overloaded(&mut self, function: &Overloaded, args: Args, span: Span) -> Value {
-        let Some(ask) = self.ask(function, &args) else { return Value::Poison };
-        match self.answer(&ask) {
+        let Some(query) = self.query(function, &args) else { return Value::Poison };
+        match self.answer(&query) {
             Some(Ok(def)) => self.call_function(&def, args, span),
             Some(Err(why)) => {
-                let message = format!("no implementation of `{}` takes ({})", function.name, ask.shown());
+                let message = format!("no implementation of `{}` takes ({})", function.name, query.shown());
                 let mut diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
                 if let Some(why) = why {
                     diagnostic = diagnostic.note(why);
@@ -28,8 +28,8 @@ impl FnLowerer<'_> {
                 self.report(diagnostic)
             }
             None => {
-                if !self.cx.asks.contains(&ask) {
-                    self.cx.asks.push(ask);
+                if !self.cx.queries.contains(&query) {
+                    self.cx.queries.push(query);
                 }
                 Value::Poison
             }
@@ -39,8 +39,8 @@ impl FnLowerer<'_> {
     /// The user's overload of a function that kernels also support themselves, unless the answer is that there is none.
     pub(super) fn overloaded_besides(&self, path: &str, args: &Args) -> Option<Overloaded> {
         let function = self.overloaded_at(path)?;
-        let ask = Self::asked(&function, args).ok()?;
-        match self.answer(&ask) {
+        let query = Self::query_of(&function, args).ok()?;
+        match self.answer(&query) {
             Some(Err(_)) => None,
             Some(Ok(_)) | None => Some(function),
         }
@@ -72,8 +72,8 @@ impl FnLowerer<'_> {
         }
         let Some(function) = self.overloaded_at(&format!("attribute.{name}")) else { return Err(value) };
         let Some(given) = value.ty().widened(Typing::Numba).arg() else { return Err(value) };
-        let ask = OverloadQuery { function: function.number, args: vec![(None, OverloadArgument::Type(given))] };
-        match self.answer(&ask) {
+        let query = OverloadQuery { function: function.number, args: vec![(None, OverloadArgument::Type(given))] };
+        match self.answer(&query) {
             Some(Err(_)) => Err(value),
             Some(Ok(_)) | None => {
                 let args = Args { positional: vec![(value, span)], keywords: Vec::new() };
@@ -83,9 +83,9 @@ impl FnLowerer<'_> {
     }
 
     /// The query for a call; reports an argument without a type of its own.
-    fn ask(&mut self, function: &Overloaded, args: &Args) -> Option<OverloadQuery> {
-        match Self::asked(function, args) {
-            Ok(ask) => Some(ask),
+    fn query(&mut self, function: &Overloaded, args: &Args) -> Option<OverloadQuery> {
+        match Self::query_of(function, args) {
+            Ok(query) => Some(query),
             Err((ty, at)) => {
                 if !ty.is_poison() {
                     let message = format!("{ty} cannot be an argument of the overloaded `{}`", function.name);
@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
     }
 
     /// The query for a call, or the argument without a type of its own.
-    fn asked(function: &Overloaded, args: &Args) -> Result<OverloadQuery, (Ty, Span)> {
+    fn query_of(function: &Overloaded, args: &Args) -> Result<OverloadQuery, (Ty, Span)> {
         let positional = args.positional.iter().map(|(value, at)| (None, value, *at));
         let named = args.keywords.iter().map(|(name, value, at)| (Some(name.clone()), value, *at));
         let mut given = Vec::new();
@@ -114,8 +114,8 @@ impl FnLowerer<'_> {
     }
 
     /// The request's answer to a query.
-    fn answer(&self, ask: &OverloadQuery) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
-        let known = |answer: &&Answer| answer.ask == *ask;
+    fn answer(&self, query: &OverloadQuery) -> Option<Result<Arc<FunctionDef>, Option<String>>> {
+        let known = |answer: &&Answer| answer.query == *query;
         self.cx.overloads.answers.iter().find(known).map(|answer| answer.chosen.clone())
     }
 }

@@ -144,7 +144,7 @@ impl FnLowerer<'_> {
             Value::Object(kind, items) if is_element(&kind, view.ty) || (op.is_some() && is_operand(&kind)) => {
                 self.settle(Value::Object(kind, items), span)
             }
-            text @ Value::Static(Static::Str(_) | Static::Bytes(_)) if op.is_none() && holds_texts(view.ty) => text,
+            text @ Value::Static(Static::Str(_) | Static::Bytes(_)) if op.is_none() && holds_strings(view.ty) => text,
             other @ (Value::Array(_) | Value::Object(..) | Value::Static(_)) => {
                 let ty = Ty::Array(view.ty);
                 match op {
@@ -395,7 +395,7 @@ fn is_row(kind: &ObjectKind, items: &[Value], of: ArrayTy) -> bool {
 }
 
 /// Whether the elements are strings.
-fn holds_texts(of: ArrayTy) -> bool {
+fn holds_strings(of: ArrayTy) -> bool {
     of.dtype.chars().is_some()
 }
 

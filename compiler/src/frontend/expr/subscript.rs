@@ -122,7 +122,7 @@ impl FnLowerer<'_> {
         let indices = self.expand_ellipsis(array, indices, span)?;
         let indices = self.without_wraps(indices, span)?;
         let indices = self.checked(array, indices, span);
-        let (indices, within) = self.told(array, indices, span);
+        let (indices, within) = self.with_bounds_test(array, indices, span);
         let elements = indices.len() == array.ty.ndim && indices.iter().all(|index| matches!(index, Index::At { .. }));
         if elements && array.ty.layout != Layout::Any {
             let pointer = self.contiguous_element(array, &indices, span);

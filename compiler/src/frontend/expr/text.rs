@@ -148,7 +148,7 @@ impl FnLowerer<'_> {
             };
         }
         let (a, b) = (self.letters(&a, span), self.letters(&b, span));
-        let order = self.of_texts("text_order", vec![a, b], span);
+        let order = self.string_call("text_order", vec![a, b], span);
         let Some(order) = self.number(&order, Scalar::I64, span) else { return Some(Value::Poison) };
         let zero = self.b.i64(0, span);
         Some(Value::Scalar(self.b.compare(compare, order, zero, span), Scalar::Bool))
@@ -165,14 +165,14 @@ impl FnLowerer<'_> {
                     return Some(Value::Bool(found));
                 }
                 let (within, part) = (self.letters(&within, span), self.letters(&part, span));
-                return Some(self.of_texts("text_has", vec![within, part], span));
+                return Some(self.string_call("text_has", vec![within, part], span));
             }
             // An int is looked up as a byte.
             None if within.is_wide() || item.ty().scalar().is_none() => return None,
             None => "text_holds",
         };
         let within = self.letters(&within, span);
-        Some(self.of_texts(name, vec![within, item.clone()], span))
+        Some(self.string_call(name, vec![within, item.clone()], span))
     }
 
     /// The length of a string; `None` for other values.
@@ -181,7 +181,7 @@ impl FnLowerer<'_> {
             Text::Known(letters, _) => Value::Int(letters.len() as i128),
             place @ Text::Buffer(..) => {
                 let letters = self.letters(&place, span);
-                self.of_texts("text_len", vec![letters], span)
+                self.string_call("text_len", vec![letters], span)
             }
         })
     }
@@ -333,7 +333,7 @@ impl FnLowerer<'_> {
     }
 
     /// Calls a function of the prelude with strings.
-    pub(in crate::frontend) fn of_texts(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
+    pub(in crate::frontend) fn string_call(&mut self, name: &str, args: Vec<Value>, span: Span) -> Value {
         match prelude::function(name).map(|function| self.call_own(&function, args, span)) {
             Some(Ok(value)) => value,
             Some(Err(_)) | None => {
@@ -362,7 +362,7 @@ impl FnLowerer<'_> {
             return self.cannot_store(value, to.ty.dtype, span);
         }
         let (to, from) = (self.letters(&Text::Buffer(to.clone(), chars), span), self.letters(&text, span));
-        self.of_texts("text_put", vec![to, from], span);
+        self.string_call("text_put", vec![to, from], span);
     }
 
     /// The address of a buffer for a string, which is empty.
@@ -404,7 +404,7 @@ impl FnLowerer<'_> {
     }
 
     /// Copies the strings of a value, because the array that they are in may change.
-    pub(in crate::frontend) fn with_own_texts(&mut self, value: Value, span: Span) -> Value {
+    pub(in crate::frontend) fn with_own_strings(&mut self, value: Value, span: Span) -> Value {
         match Text::of(&value) {
             Some(Text::Buffer(place, _)) => {
                 let Value::Array(own) = self.local_array(place.ty.dtype, Vec::new(), "text", span) else {
@@ -415,8 +415,8 @@ impl FnLowerer<'_> {
             }
             Some(Text::Known(..)) => value,
             None => match value {
-                Value::Object(kind, items) if items.iter().any(holds_texts) => {
-                    let items = items.into_iter().map(|item| self.with_own_texts(item, span)).collect();
+                Value::Object(kind, items) if items.iter().any(holds_strings) => {
+                    let items = items.into_iter().map(|item| self.with_own_strings(item, span)).collect();
                     Value::Object(kind, items)
                 }
                 other @ (Value::Scalar(..)
@@ -447,10 +447,10 @@ pub(super) fn times(value: &Value) -> Option<usize> {
 }
 
 /// Whether a value contains a string in memory.
-fn holds_texts(value: &Value) -> bool {
+fn holds_strings(value: &Value) -> bool {
     match value {
         Value::Object(ObjectKind::Chars, _) => true,
-        Value::Object(_, items) => items.iter().any(holds_texts),
+        Value::Object(_, items) => items.iter().any(holds_strings),
         Value::Scalar(..)
         | Value::Complex(..)
         | Value::Int(_)

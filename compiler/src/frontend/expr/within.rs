@@ -12,7 +12,7 @@ use crate::{
 impl FnLowerer<'_> {
     /// Emits the test whether indices are within bounds, for the sanitizer. Returns the indices and the local with the
     /// result; `None` without the sanitizer.
-    pub(super) fn told(
+    pub(super) fn with_bounds_test(
         &mut self,
         array: &ArrayValue,
         mut indices: Vec<Index>,

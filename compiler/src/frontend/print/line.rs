@@ -355,9 +355,9 @@ impl FnLowerer<'_> {
         let given = args(self);
         self.put_written(line, "print_zeros", given, spec.width + 2, span);
         let given = args(self);
-        let width = self.of_texts("print_width", given, span);
+        let width = self.string_call("print_width", given, span);
         let given = vec![self.reread(&number, span)];
-        let rest = self.of_texts("print_rest", given, span);
+        let rest = self.string_call("print_rest", given, span);
         let (Some(width), Some(rest)) = (self.number(&width, Scalar::I64, span), self.number(&rest, Scalar::F64, span))
         else {
             return;
@@ -451,7 +451,7 @@ impl FnLowerer<'_> {
         let given = self.reread(&number, span);
         self.put_written(line, "print_letter", vec![given], 4, span);
         let given = self.reread(&number, span);
-        let last = self.of_texts("last_of_letter", vec![given], span);
+        let last = self.string_call("last_of_letter", vec![given], span);
         let Some(last) = self.number(&last, Scalar::I64, span) else { return };
         line.arg("%c", last);
         line.text(&fill(pad - before));
@@ -501,7 +501,7 @@ impl FnLowerer<'_> {
         let Value::Array(array) = &place else { return };
         let data = array.data;
         let args = std::iter::once(place).chain(args).collect();
-        self.of_texts(name, args, span);
+        self.string_call(name, args, span);
         let pointer = self.use_atom(data, span);
         line.arg("%s", self.b.convert(pointer, Type::Ptr(Scalar::U8, Space::Generic), span));
     }

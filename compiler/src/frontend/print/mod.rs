@@ -177,13 +177,13 @@ impl FnLowerer<'_> {
     }
 
     fn field_part(&mut self, given: &mut FormatArgs, field: &Field, span: Span) -> Result<PrintPart, String> {
-        let value = self.place_of(given, &field.name, span)?;
+        let value = self.argument(given, &field.name, span)?;
         let mut text = String::new();
         for piece in &field.spec {
             match piece {
                 Piece::Text(part) => text.push_str(part),
                 Piece::Field(inner) => {
-                    let value = self.place_of(given, &inner.name, span)?;
+                    let value = self.argument(given, &inner.name, span)?;
                     let known = known_text(&value).filter(|_| inner.conversion.is_none());
                     text += &known.ok_or("the format of a value must be a compile-time constant")?;
                 }
@@ -194,7 +194,7 @@ impl FnLowerer<'_> {
     }
 
     /// The value of an argument of `format`.
-    fn place_of(&mut self, given: &mut FormatArgs, name: &Name, span: Span) -> Result<Value, String> {
+    fn argument(&mut self, given: &mut FormatArgs, name: &Name, span: Span) -> Result<Value, String> {
         let place = match name {
             Name::Position(at) => {
                 let none = || format!("the format uses argument {at}, which is missing");
@@ -245,7 +245,7 @@ impl FnLowerer<'_> {
     }
 
     /// `a + b` of formatted strings, or of one and a constant string; `None` for anything else.
-    pub(super) fn joined_texts(&mut self, a: &Value, b: &Value, span: Span) -> Option<Value> {
+    pub(super) fn joined_strings(&mut self, a: &Value, b: &Value, span: Span) -> Option<Value> {
         let formatted = |value: &Value| matches!(value, Value::Object(ObjectKind::Formatted(_), _));
         let text = |value: &Value| formatted(value) || matches!(value, Value::Static(Static::Str(_)));
         if !(text(a) && text(b) && (formatted(a) || formatted(b))) {

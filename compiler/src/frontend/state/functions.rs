@@ -69,7 +69,7 @@ pub(in crate::frontend) struct Typed {
     /// Whether it may end the thread, which its callers must test.
     pub(in crate::frontend) may_end_thread: bool,
     /// `false` if it is recursive and its result type grows with each call.
-    pub(in crate::frontend) settles: bool,
+    pub(in crate::frontend) converges: bool,
 }
 
 impl Typed {
@@ -134,7 +134,7 @@ pub(in crate::frontend) struct Calls {
     /// The functions, each called by the one before.
     pub(in crate::frontend) open: Vec<Open>,
     /// Functions that were run in this pass; their types depend on a function of `open`.
-    pub(in crate::frontend) walked: Vec<(Typed, usize)>,
+    pub(in crate::frontend) traversed: Vec<(Typed, usize)>,
     /// The results of the previous passes.
     pub(in crate::frontend) known: Vec<Instance>,
     /// The number of runs whose result has changed.

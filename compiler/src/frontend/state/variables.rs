@@ -22,7 +22,7 @@ pub(in crate::frontend) struct Variables {
     /// Locals that may be read before they are assigned.
     pub(in crate::frontend) zeroed: BTreeSet<LocalId>,
     /// Those of them that point to strings.
-    pub(in crate::frontend) zeroed_texts: BTreeMap<LocalId, ArrayTy>,
+    pub(in crate::frontend) zeroed_strings: BTreeMap<LocalId, ArrayTy>,
 }
 
 /// The names of a function.

@@ -24,7 +24,7 @@ impl FnLowerer<'_> {
         let plain = matches!(targets, [Expr { kind: ExprKind::Name(_), .. }]);
         if !plain {
             // `a, b = b, a` and `i = a[i] = f(i)`: the value is evaluated before the first target changes.
-            let own = self.with_own_texts(result, value.span);
+            let own = self.with_own_strings(result, value.span);
             result = self.settle(own, value.span);
         }
         for target in targets {

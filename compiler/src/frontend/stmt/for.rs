@@ -21,7 +21,7 @@ use crate::{
 const MOST_BODIES: i64 = 2048;
 
 /// Up to this number of items of different types, a chain of tests selects the item; beyond it, a binary search.
-const MOST_IN_TURN: i64 = 16;
+const MOST_IN_CHAIN: i64 = 16;
 
 /// A counted loop: its start, stop and step.
 struct Range {
@@ -63,8 +63,8 @@ impl FnLowerer<'_> {
                 let Some(range) = self.range(ty, &items, iter.span) else { return };
                 let nonneg = range.nonneg;
                 self.counted(range, orelse, span, |this, counter| {
-                    let turn = this.b.read(counter, target.span);
-                    let now = this.b.temp(turn, target.span);
+                    let current = this.b.read(counter, target.span);
+                    let now = this.b.temp(current, target.span);
                     this.b.function.locals[now].nonneg = nonneg;
                     let value = this.b.read(now, target.span);
                     let value = this.python(Value::Scalar(value, ty), target.span);
@@ -281,13 +281,13 @@ impl FnLowerer<'_> {
             let now = this.b.read(counter, target.span);
             let now = this.b.temp(now, target.span);
             this.b.function.locals[now].nonneg = true;
-            this.turn_of_item(target, over, (0, length), now, body, span);
+            this.iteration_of_item(target, over, (0, length), now, body, span);
         });
     }
 
     /// Selects the code of the item with the index `now`, among those from `first` up to `end`, by a chain of tests.
     /// For many items, the tests form a binary search, so that their depth is logarithmic.
-    fn turn_of_item(
+    fn iteration_of_item(
         &mut self,
         target: &Expr,
         over: (&Value, Span),
@@ -296,11 +296,11 @@ impl FnLowerer<'_> {
         body: &[Stmt],
         span: Span,
     ) {
-        let many = end - first > MOST_IN_TURN;
+        let many = end - first > MOST_IN_CHAIN;
         let middle = if many { i64::midpoint(first, end) } else { first + 1 };
         let here = |this: &mut Self| {
             if many {
-                return this.turn_of_item(target, over, (first, middle), now, body, span);
+                return this.iteration_of_item(target, over, (first, middle), now, body, span);
             }
             let item = this.item_at(over.0, Atom::Int(first), over.1);
             this.loops.unrolled.push(first as usize);
@@ -319,7 +319,8 @@ impl FnLowerer<'_> {
         let entry = self.env.clone();
         let then_end = self.in_block(entry.clone(), here);
         let mut then = self.b.close();
-        let else_end = self.in_block(entry, |this| this.turn_of_item(target, over, (middle, end), now, body, span));
+        let else_end =
+            self.in_block(entry, |this| this.iteration_of_item(target, over, (middle, end), now, body, span));
         let mut otherwise = self.b.close();
         let joined = state::join(&[&then_end, &else_end], self.typing());
         self.b.open();

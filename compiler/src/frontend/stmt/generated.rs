@@ -130,20 +130,20 @@ impl FnLowerer<'_> {
         let mut source = self.source(value, span)?;
         let mut cases = Vec::new();
         loop {
-            let turn = cases.len();
+            let iteration = cases.len();
             let mut found = None;
             let env = self.in_block(entry.clone(), |this| {
                 found = this.pull(&mut source, span);
                 if let Some(Some(_)) = &found {
-                    let next = this.b.i64(turn as i64 + 1, span);
+                    let next = this.b.i64(iteration as i64 + 1, span);
                     this.b.assign(position, next, span);
                 }
             });
             let block = self.b.close();
             self.env.clone_from(&entry);
             let item = found?;
-            if turn > MAX_LEAVES {
-                self.too_many_turns(span);
+            if iteration > MAX_LEAVES {
+                self.too_many_iterations(span);
                 return None;
             }
             let is_last = item.is_none();
@@ -185,14 +185,14 @@ impl FnLowerer<'_> {
     fn choose_case(&mut self, cases: Vec<Case>, position: LocalId, span: Span) {
         let joined = state::join(&cases.iter().map(|case| &case.env).collect::<Vec<_>>(), self.typing());
         let mut rest: Option<Block> = None;
-        for (turn, case) in cases.into_iter().enumerate().rev() {
+        for (iteration, case) in cases.into_iter().enumerate().rev() {
             let Case { mut block, env, .. } = case;
             self.b.open();
             block.extend(self.close_arm(env, &joined, span));
             rest = Some(match rest {
                 None => block,
                 Some(otherwise) => {
-                    let cond = self.is_at(position, turn as i64, span);
+                    let cond = self.is_at(position, iteration as i64, span);
                     vec![IrStmt { kind: Ir::If { cond, then: block, otherwise }, span: self.at(span) }]
                 }
             });

@@ -97,7 +97,7 @@ impl FnLowerer<'_> {
                 }
             }
             StmtKind::Unsupported(what) => {
-                self.unsupported(what, refusals::way_out(what), span);
+                self.unsupported(what, refusals::suggestion(what), span);
             }
         }
     }

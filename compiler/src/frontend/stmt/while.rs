@@ -95,7 +95,7 @@ impl FnLowerer<'_> {
             self.b.assign(flag, no, span);
             flag
         });
-        for walks in 1.. {
+        for traversals in 1.. {
             let returns = self.returns.as_ref().map_or(0, |returns| returns.found.len());
             let ends_thread = self.ends_thread;
             self.env.clone_from(&entry);
@@ -116,14 +116,14 @@ impl FnLowerer<'_> {
             step(self);
             let step_block = self.b.close();
             let state = self.loops.open.pop();
-            let (continues, breaks, end_of_turns) =
+            let (continues, breaks, exhausted_env) =
                 state.map(|state| (state.continues, state.breaks, state.exhausted)).unwrap_or_default();
             let mut heads: Vec<&Env> = vec![&entry, &end];
             heads.extend(&continues);
             let header = state::join(&heads, self.typing());
             let exit = state::join(&breaks.iter().collect::<Vec<_>>(), self.typing());
             let found = LoopTypes { entry: entry.clone(), header, exit: exit.clone() };
-            if let Some(next) = self.next_types(span, walks, &known, found) {
+            if let Some(next) = self.next_types(span, traversals, &known, found) {
                 known = next;
                 self.ends_thread = ends_thread;
                 if let Some(known) = &mut self.returns {
@@ -133,22 +133,22 @@ impl FnLowerer<'_> {
             }
             self.stmt(Ir::Loop { body: block, step: step_block }, span);
             self.env = exit;
-            if let (Some(flag), Some(_)) = (exhausted, &end_of_turns) {
-                self.else_branch(flag, end_of_turns, orelse, span);
+            if let (Some(flag), Some(_)) = (exhausted, &exhausted_env) {
+                self.else_branch(flag, exhausted_env, orelse, span);
             }
             return;
         }
     }
 
     /// The `else` of a loop, at its exhaustion exit: it runs if the loop did not exit by `break`.
-    fn else_branch(&mut self, flag: LocalId, end_of_turns: Env, orelse: &[Stmt], span: Span) {
+    fn else_branch(&mut self, flag: LocalId, exhausted_env: Env, orelse: &[Stmt], span: Span) {
         let left = self.env.take();
         if left.is_none() {
-            self.env = end_of_turns;
+            self.env = exhausted_env;
             self.stmts(orelse);
             return;
         }
-        let end = self.in_block(end_of_turns, |this| this.stmts(orelse));
+        let end = self.in_block(exhausted_env, |this| this.stmts(orelse));
         let mut then = self.b.close();
         let joined = state::join(&[&end, &left], self.typing());
         self.b.open();

@@ -17,7 +17,7 @@ pub(super) struct ElementAddress {
     /// The linear index of the element, if the pointer is computed from it.
     pub(super) number: Option<ExprId>,
     /// The distance from the element's start in bytes.
-    pub(super) behind: i128,
+    pub(super) offset: i128,
     /// The size of the element in bytes.
     pub(super) bytes: i128,
 }
@@ -25,10 +25,10 @@ pub(super) struct ElementAddress {
 impl Writer<'_> {
     /// The element that a pointer points to; `None` if the pointer is not computed from one index per dimension.
     pub(super) fn place(&self, pointer: ExprId) -> Option<ElementAddress> {
-        let (at, behind) = self.peel(pointer);
+        let (at, offset) = self.peel(pointer);
         if let Some(data) = self.function.local(at) {
             let tie = self.arrays.get(&data).filter(|tie| tie.shape.is_empty())?;
-            return Some(ElementAddress { data, dims: Vec::new(), number: None, behind, bytes: tie.bytes.into() });
+            return Some(ElementAddress { data, dims: Vec::new(), number: None, offset, bytes: tie.bytes.into() });
         }
         let (data, tie, dims, number) = match self.function.exprs[at].kind {
             ExprKind::Offset { base, index, scale } => {
@@ -60,7 +60,7 @@ impl Writer<'_> {
             | ExprKind::LocalBase(_)
             | ExprKind::Wrap { .. } => return None,
         };
-        Some(ElementAddress { data, dims, number, behind, bytes: tie.bytes.into() })
+        Some(ElementAddress { data, dims, number, offset, bytes: tie.bytes.into() })
     }
 
     fn array(&self, base: ExprId) -> Option<(LocalId, &Tie)> {
@@ -117,7 +117,7 @@ impl Writer<'_> {
 
     /// Strips constant offsets from a pointer; returns the base pointer and the offset in bytes.
     pub(super) fn peel(&self, mut pointer: ExprId) -> (ExprId, i128) {
-        let mut behind = 0;
+        let mut offset = 0;
         loop {
             // An index into an array is not stripped, even if it is a constant.
             let known = |base: ExprId, distance: ExprId| match self.function.local(base) {
@@ -128,11 +128,11 @@ impl Writer<'_> {
                 ExprKind::Convert(base) if matches!(self.function.exprs[base].ty, Type::Ptr(..)) => (base, 0),
                 ExprKind::Offset { base, index, scale } => match known(base, index) {
                     Some(index) => (base, index * i128::from(scale) * self.size(pointer)),
-                    None => return (pointer, behind),
+                    None => return (pointer, offset),
                 },
                 ExprKind::ByteOffset { base, bytes } => match known(base, bytes) {
                     Some(bytes) => (base, bytes),
-                    None => return (pointer, behind),
+                    None => return (pointer, offset),
                 },
                 ExprKind::Const(_)
                 | ExprKind::Local(_)
@@ -148,9 +148,9 @@ impl Writer<'_> {
                 | ExprKind::ConstBase(_)
                 | ExprKind::DynamicShared
                 | ExprKind::LocalBase(_)
-                | ExprKind::Wrap { .. } => return (pointer, behind),
+                | ExprKind::Wrap { .. } => return (pointer, offset),
             };
-            (pointer, behind) = (base, behind + by);
+            (pointer, offset) = (base, offset + by);
         }
     }
 

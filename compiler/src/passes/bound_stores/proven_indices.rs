@@ -13,13 +13,13 @@ use crate::{
 /// The bounds that hold at a program point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProvenIndices {
-    below: Vec<Fact>,
+    below: Vec<UpperBound>,
     /// The bounds that hold if a local is true.
-    when: Vec<(LocalId, Fact)>,
+    when: Vec<(LocalId, UpperBound)>,
 }
 
 /// An expression is less than a parameter.
-type Fact = (ExprId, LocalId);
+type UpperBound = (ExprId, LocalId);
 
 impl ProvenIndices {
     /// Adds the bounds that a condition implies, or its negation.
@@ -30,7 +30,7 @@ impl ProvenIndices {
                 self.assume(function, *b, holds);
             }
             (ExprKind::Local(flag), true) => {
-                let known = self.when.iter().filter(|(of, _)| of == flag).map(|(_, fact)| *fact);
+                let known = self.when.iter().filter(|(of, _)| of == flag).map(|(_, bound)| *bound);
                 self.below.extend(known);
             }
             (ExprKind::Unary(UnaryOp::Not, inner), _) => self.assume(function, *inner, !holds),
@@ -92,7 +92,7 @@ impl ProvenIndices {
         let known: Vec<LocalId> =
             self.below.iter().filter(|(of, _)| same(function, *of, value)).map(|(_, extent)| *extent).collect();
         self.forget(function, &[local]);
-        self.when.extend(says.below.into_iter().map(|fact| (local, fact)));
+        self.when.extend(says.below.into_iter().map(|bound| (local, bound)));
         if known.is_empty() || itself {
             return;
         }
@@ -103,13 +103,13 @@ impl ProvenIndices {
 
     /// Drops the bounds on locals that may be assigned.
     pub(super) fn forget(&mut self, function: &Function, locals: &[LocalId]) {
-        let stays = |(of, _): &Fact| {
-            let mut stays = true;
-            for_each_read(function, *of, &mut |read| stays &= !locals.contains(&read));
-            stays
+        let is_unchanged = |(of, _): &UpperBound| {
+            let mut is_unchanged = true;
+            for_each_read(function, *of, &mut |read| is_unchanged &= !locals.contains(&read));
+            is_unchanged
         };
-        self.below.retain(stays);
-        self.when.retain(|(flag, fact)| !locals.contains(flag) && stays(fact));
+        self.below.retain(is_unchanged);
+        self.when.retain(|(flag, bound)| !locals.contains(flag) && is_unchanged(bound));
     }
 
     /// The bounds that hold after `if cond { … } else { flag = False }` if the flag is true: those at the end of the
@@ -126,11 +126,11 @@ impl ProvenIndices {
     ) {
         let mut says = Self { below: Vec::new(), when: before.when.clone() };
         says.assume(function, cond, true);
-        let inside = then.when.iter().filter(|(of, _)| *of == flag).map(|(_, fact)| *fact);
+        let inside = then.when.iter().filter(|(of, _)| *of == flag).map(|(_, bound)| *bound);
         says.below.extend(inside);
         says.when.clear();
         says.forget(function, assigned);
-        self.when.extend(says.below.into_iter().map(|fact| (flag, fact)));
+        self.when.extend(says.below.into_iter().map(|bound| (flag, bound)));
     }
 }
 

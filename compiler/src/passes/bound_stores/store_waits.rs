@@ -55,12 +55,12 @@ fn depends(function: &Function, root: ExprId, read: &[bool]) -> bool {
 }
 
 /// Whether such a condition controls an exit; or the end of an iteration, if only the iteration advances the loop.
-fn leaves_by(function: &Function, block: &[Stmt], by_turns: bool, read: &[bool]) -> bool {
+fn leaves_by(function: &Function, block: &[Stmt], by_iteration: bool, read: &[bool]) -> bool {
     let mut found = false;
     for_each_stmt(block, &mut |stmt| {
         let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return };
         let out = [then, otherwise].map(|arm| escapes(arm));
-        let leaves = out.iter().any(|out| out.breaks || out.returns || (by_turns && out.continues));
+        let leaves = out.iter().any(|out| out.breaks || out.returns || (by_iteration && out.continues));
         found |= leaves && depends(function, *cond, read);
     });
     found

@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
             StmtKind::Op { op, results, args } => self.op(StmtKind::Op { op, results, args }, span, out)?,
             StmtKind::Call { results, func, args } => self.call(results, func, args, span)?,
             StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise)?,
-            StmtKind::Loop { body, step } => self.turns(body, step)?,
+            StmtKind::Loop { body, step } => self.bound_loop(body, step)?,
             other @ (StmtKind::Break | StmtKind::Continue | StmtKind::Return(_)) => other,
         };
         out.push(Stmt { kind, span });
@@ -279,7 +279,7 @@ impl<'a> Writer<'a> {
         Some(StmtKind::If { cond, then, otherwise })
     }
 
-    fn turns(&mut self, body: Block, step: Block) -> Option<StmtKind> {
+    fn bound_loop(&mut self, body: Block, step: Block) -> Option<StmtKind> {
         let assigned = assigned(&[&body, &step]);
         self.proven.forget(&self.function, &assigned);
         let before = (self.proven.clone(), self.unproven);
@@ -300,17 +300,17 @@ impl<'a> Writer<'a> {
             Root::Param(data) => data,
         };
         let size = self.size(pointer);
-        let (base, behind) = self.peel(pointer);
+        let (base, offset) = self.peel(pointer);
         let known = self.function.local(base).and_then(|local| self.elements.get(&local)).copied();
         if let Some(Element { inside, bytes }) = known
-            && behind >= 0
-            && behind + size <= bytes
+            && offset >= 0
+            && offset + size <= bytes
         {
             let Some(inside) = inside else { return Some(Check::None) };
             self.unproven += 1;
             return Some(Check::If(self.expr(ExprKind::Local(inside), Type::BOOL, span)));
         }
-        let place = self.place(pointer).filter(|place| place.behind >= 0 && place.behind + size <= place.bytes);
+        let place = self.place(pointer).filter(|place| place.offset >= 0 && place.offset + size <= place.bytes);
         let Some(cond) = self.is_inside(pointer, root, place, size, span, out) else { return Some(Check::None) };
         self.unproven += 1;
         Some(Check::If(cond))
@@ -389,12 +389,12 @@ impl<'a> Writer<'a> {
         if !is_sole || !matches!(self.function.locals[local].ty, Type::Ptr(..)) {
             return;
         }
-        let (base, behind) = self.peel(value);
+        let (base, offset) = self.peel(value);
         if let Some(of) = self.function.local(base)
             && self.assigned[of.index()] == 1
             && let Some(known) = self.elements.get(&of).copied()
         {
-            if behind == 0 {
+            if offset == 0 {
                 // The value of the source may change before the use.
                 let inside = known.inside.map(|inside| {
                     let value = self.expr(ExprKind::Local(inside), Type::BOOL, span);
@@ -404,7 +404,7 @@ impl<'a> Writer<'a> {
             }
             return;
         }
-        let Some(place) = self.place(value).filter(|place| place.behind == 0) else { return };
+        let Some(place) = self.place(value).filter(|place| place.offset == 0) else { return };
         let (Root::Param(root), bytes) = (root_of(&self.function, &self.roots, value), place.bytes) else { return };
         let inside = self
             .is_inside(value, root, Some(place), bytes, span, out)

@@ -11,12 +11,12 @@ use crate::ir::{
 /// Adds locals for the indices of the copy to the kernel, and parameters for them to the functions that read their
 /// thread index. Every call passes them.
 pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals {
-    let (asks, by_axis) = (asking(module, factors), factors.by_axis());
+    let (queries, by_axis) = (asking(module, factors), factors.by_axis());
     let kernel = module.kernel;
     let mut of_kernel = [None; 3];
     for (id, function) in module.functions.iter_mut() {
         let is_kernel = Some(id) == kernel;
-        if !is_kernel && !asks[id.index()] {
+        if !is_kernel && !queries[id.index()] {
             continue;
         }
         let mut locals = [None; 3];
@@ -27,7 +27,7 @@ pub(super) fn number_copies(module: &mut Module, factors: Factors) -> CopyLocals
             }
             *local = Some(new);
         }
-        pass_on(function, &asks, locals);
+        pass_on(function, &queries, locals);
         if is_kernel {
             of_kernel = locals;
         }
@@ -48,7 +48,7 @@ pub(super) fn params(function: &Function, factors: Factors) -> CopyLocals {
 
 /// For each function: whether it, or a callee, reads the index of its thread, or block, along a coarsened axis.
 fn asking(module: &Module, factors: Factors) -> Vec<bool> {
-    let mut asks = vec![false; module.functions.len()];
+    let mut queries = vec![false; module.functions.len()];
     // Callees come before their callers.
     for (id, function) in module.functions.iter() {
         let mut found = false;
@@ -58,19 +58,19 @@ fn asking(module: &Module, factors: Factors) -> Vec<bool> {
             }
         });
         for_each_stmt(&function.body, &mut |stmt| {
-            found |= matches!(stmt.kind, StmtKind::Call { func, .. } if asks[func.index()]);
+            found |= matches!(stmt.kind, StmtKind::Call { func, .. } if queries[func.index()]);
         });
-        asks[id.index()] = found;
+        queries[id.index()] = found;
     }
-    asks
+    queries
 }
 
 /// Passes the indices of the copy to the functions that read them.
-fn pass_on(function: &mut Function, asks: &[bool], locals: CopyLocals) {
+fn pass_on(function: &mut Function, queries: &[bool], locals: CopyLocals) {
     let mut body = std::mem::take(&mut function.body);
     crate::ir::for_each_stmt_mut(&mut body, &mut |Stmt { kind, span }| {
         if let StmtKind::Call { func, args, .. } = kind
-            && asks[FuncId::index(*func)]
+            && queries[FuncId::index(*func)]
         {
             for local in locals.into_iter().flatten() {
                 args.push(function.exprs.push(Expr { kind: ExprKind::Local(local), ty: Type::I32, span: *span }));

@@ -294,9 +294,9 @@ impl Emitter<'_> {
                     let [body, step] = parts;
                     out.push(Stmt { kind: StmtKind::Loop { body, step }, span });
                 } else if holds_barrier(body) {
-                    self.turns([body, step], guards, span, out);
+                    self.jam_masked_loop([body, step], guards, span, out);
                 } else {
-                    self.jam_apart(stmt, body, step, out);
+                    self.jam_divergent(stmt, body, step, out);
                 }
             }
         }
@@ -313,11 +313,11 @@ impl Emitter<'_> {
             return;
         }
         let flags = self.flags(cond, None, span, out);
-        let mut apart = Block::new();
+        let mut divergent = Block::new();
         for copy in self.all() {
             let cond = self.read(flags[copy], span);
             let (then, otherwise) = (self.clone(then, copy), self.clone(otherwise, copy));
-            apart.push(branch(cond, then, otherwise, span));
+            divergent.push(branch(cond, then, otherwise, span));
         }
         // If both arms are worth jamming, the first one is assumed to be the common case.
         let mut jammed = Block::new();
@@ -329,12 +329,12 @@ impl Emitter<'_> {
             let any = self.together(BinaryOp::Or, &flags, span);
             self.not(any, span)
         };
-        out.push(branch(cond, jammed, apart, span));
+        out.push(branch(cond, jammed, divergent, span));
     }
 
     /// A loop with a divergent exit. If its only exit is at its start, the loop is jammed until the first copy exits;
     /// then each other copy runs a loop of its own. Other loops are cloned.
-    fn jam_apart(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], out: &mut Block) {
+    fn jam_divergent(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], out: &mut Block) {
         let span = stmt.span;
         if let Some((Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }, rest)) = body.split_first()
             && matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }])

@@ -70,14 +70,14 @@ impl Emitter<'_> {
     /// Emits statements for the copies whose guard is set.
     pub(super) fn jam_guarded(&mut self, block: &[Stmt], guards: &[LocalId], out: &mut Block) {
         let mut rest = block;
-        while let Some((first, behind)) = rest.split_first() {
+        while let Some((first, after)) = rest.split_first() {
             let run = rest.iter().take_while(|stmt| is_free(stmt)).count();
             if run > 0 {
                 self.run(&rest[..run], guards, out);
                 rest = &rest[run..];
             } else {
                 self.jam_one(first, Some(guards), out);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -97,7 +97,7 @@ impl Emitter<'_> {
         }
         // Assignments to locals that are read outside of the run are emitted once, between the runs.
         let mut rest = run;
-        while let Some((first, behind)) = rest.split_first() {
+        while let Some((first, after)) = rest.split_first() {
             let assigns = |stmt: &Stmt| {
                 let mut found = false;
                 for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
@@ -111,7 +111,7 @@ impl Emitter<'_> {
                 rest = &rest[free..];
             } else {
                 self.jam_one(first, Some(guards), out);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -134,20 +134,20 @@ impl Emitter<'_> {
         let Some(Stmt { span, .. }) = run.first() else { return };
         let span = *span;
         let before = std::mem::replace(&mut self.private, private);
-        let mut apart = Block::new();
+        let mut divergent = Block::new();
         for copy in self.all() {
             let cond = self.read(guards[copy], span);
             let body = self.clone(run, copy);
-            apart.push(branch(cond, body, Block::new(), span));
+            divergent.push(branch(cond, body, Block::new(), span));
         }
         self.private = before;
         if is_worth_jamming(self.function, run) {
             let mut jammed = Block::new();
             self.jam(run, None, &mut jammed);
             let all = self.together(BinaryOp::And, guards, span);
-            out.push(branch(all, jammed, apart, span));
+            out.push(branch(all, jammed, divergent, span));
         } else {
-            out.extend(apart);
+            out.extend(divergent);
         }
     }
 }

@@ -31,7 +31,7 @@ struct LoopMasks {
     /// The copies that have not exited the loop.
     live: Mask,
     /// The copies that run the rest of the iteration.
-    turn: Mask,
+    iteration: Mask,
 }
 
 impl Emitter<'_> {
@@ -49,9 +49,15 @@ impl Emitter<'_> {
     }
 
     /// Emits a loop with a barrier that copies exit in different iterations.
-    pub(super) fn turns(&mut self, parts: [&[Stmt]; 2], guards: Option<&[LocalId]>, span: Span, out: &mut Block) {
+    pub(super) fn jam_masked_loop(
+        &mut self,
+        parts: [&[Stmt]; 2],
+        guards: Option<&[LocalId]>,
+        span: Span,
+        out: &mut Block,
+    ) {
         let mask = self.mask(guards, span, out);
-        self.turns_masked(parts, &mask, span, out);
+        self.masked_loop(parts, &mask, span, out);
     }
 
     /// A new mask: of all copies, or of the copies whose guard is set.
@@ -70,37 +76,37 @@ impl Emitter<'_> {
     }
 
     /// Emits statements for the copies in a mask.
-    fn masked(&mut self, block: &[Stmt], mask: &[LocalId], turns: Option<&LoopMasks>, out: &mut Block) {
+    fn masked(&mut self, block: &[Stmt], mask: &[LocalId], masks: Option<&LoopMasks>, out: &mut Block) {
         let mut rest = block;
-        while let Some((stmt, behind)) = rest.split_first() {
+        while let Some((stmt, after)) = rest.split_first() {
             let run = rest.iter().take_while(|stmt| is_free(stmt)).count();
             if run > 0 {
                 self.under_guards(&rest[..run], Vec::new(), mask, out);
                 rest = &rest[run..];
                 continue;
             }
-            self.masked_one(stmt, mask, turns, out);
+            self.masked_one(stmt, mask, masks, out);
             if leaves(std::slice::from_ref(stmt))
-                && let Some(turns) = turns
+                && let Some(masks) = masks
             {
-                self.take_away(mask, &turns.turn, false, stmt.span, out);
+                self.clear(mask, &masks.iteration, false, stmt.span, out);
             }
-            rest = behind;
+            rest = after;
         }
     }
 
-    fn masked_one(&mut self, stmt: &Stmt, mask: &[LocalId], turns: Option<&LoopMasks>, out: &mut Block) {
+    fn masked_one(&mut self, stmt: &Stmt, mask: &[LocalId], masks: Option<&LoopMasks>, out: &mut Block) {
         let span = stmt.span;
         match &stmt.kind {
             StmtKind::If { cond, then, otherwise } => {
-                self.part_masked(*cond, [then, otherwise], mask, turns, span, out);
+                self.part_masked(*cond, [then, otherwise], mask, masks, span, out);
             }
-            StmtKind::Loop { body, step } => self.turns_masked([body, step], mask, span, out),
+            StmtKind::Loop { body, step } => self.masked_loop([body, step], mask, span, out),
             StmtKind::Break | StmtKind::Continue => {
-                if let Some(turns) = turns {
-                    self.take_away(&turns.turn, mask, true, span, out);
+                if let Some(masks) = masks {
+                    self.clear(&masks.iteration, mask, true, span, out);
                     if matches!(stmt.kind, StmtKind::Break) {
-                        self.take_away(&turns.live, mask, true, span, out);
+                        self.clear(&masks.live, mask, true, span, out);
                     }
                 }
             }
@@ -131,48 +137,48 @@ impl Emitter<'_> {
         cond: ExprId,
         [then, otherwise]: [&[Stmt]; 2],
         mask: &[LocalId],
-        turns: Option<&LoopMasks>,
+        masks: Option<&LoopMasks>,
         span: Span,
         out: &mut Block,
     ) {
         let yes = self.flags(cond, Some((mask, false)), span, out);
         // Both masks are computed before the first arm runs, since it may change operands of the condition.
         let no = self.mask(Some(mask), span, out);
-        self.take_away(&no, &yes, true, span, out);
+        self.clear(&no, &yes, true, span, out);
         for (arm, mask) in [(then, &yes), (otherwise, &no)] {
             if !arm.is_empty() {
                 let mut body = Block::new();
-                self.masked(arm, mask, turns, &mut body);
+                self.masked(arm, mask, masks, &mut body);
                 self.if_any(mask, body, span, out);
             }
         }
     }
 
-    fn turns_masked(&mut self, [body, step]: [&[Stmt]; 2], mask: &[LocalId], span: Span, out: &mut Block) {
+    fn masked_loop(&mut self, [body, step]: [&[Stmt]; 2], mask: &[LocalId], span: Span, out: &mut Block) {
         let live = self.mask(Some(mask), span, out);
         let mut jammed = Block::new();
         let any = self.together(BinaryOp::Or, &live, span);
         let none = self.not(any, span);
         jammed.push(branch(none, vec![Stmt { kind: StmtKind::Break, span }], Block::new(), span));
-        let turn = self.mask(Some(&live), span, &mut jammed);
-        let turns = LoopMasks { live, turn };
+        let iteration = self.mask(Some(&live), span, &mut jammed);
+        let masks = LoopMasks { live, iteration };
         // A jump clears the mask of the iteration; statements under it have a mask that depends on it.
-        let inside = self.mask(Some(&turns.turn), span, &mut jammed);
-        self.masked(body, &inside, Some(&turns), &mut jammed);
+        let inside = self.mask(Some(&masks.iteration), span, &mut jammed);
+        self.masked(body, &inside, Some(&masks), &mut jammed);
         let mut jammed_step = Block::new();
-        self.masked(step, &turns.live, None, &mut jammed_step);
+        self.masked(step, &masks.live, None, &mut jammed_step);
         out.push(Stmt { kind: StmtKind::Loop { body: jammed, step: jammed_step }, span });
     }
 
     /// Clears the flags of a mask whose flag in another mask is set; with `set` false, those whose flag is not set.
-    fn take_away(&mut self, mask: &[LocalId], others: &[LocalId], set: bool, span: Span, out: &mut Block) {
+    fn clear(&mut self, mask: &[LocalId], others: &[LocalId], set: bool, span: Span, out: &mut Block) {
         for (flag, other) in mask.iter().zip(others) {
-            let mut stays = self.read(*other, span);
+            let mut remains = self.read(*other, span);
             if set {
-                stays = self.not(stays, span);
+                remains = self.not(remains, span);
             }
             let own = self.read(*flag, span);
-            let value = self.bool(ExprKind::Binary(BinaryOp::And, own, stays), span);
+            let value = self.bool(ExprKind::Binary(BinaryOp::And, own, remains), span);
             out.push(Stmt { kind: StmtKind::Assign(*flag, value), span });
         }
     }

@@ -48,7 +48,7 @@ use crate::ir::{
 enum Order {
     /// Copy `k` of thread `t` of the launch is thread `t * factor + k`: adjacent threads, whose accesses merge into
     /// wider ones.
-    Neighbors,
+    Contiguous,
     /// Copy `k` is thread `t + k * n`, for a launch of `n`: adjacent threads of the launch have adjacent original
     /// indices.
     Strided,
@@ -140,19 +140,19 @@ fn prepare(base: &Base, factors: Factors) -> Result<Prepared, String> {
     let own = changed.functions[kernel].exprs.len();
     let copies = callees::number_copies(&mut changed, factors);
     refuse::size(&changed.functions[kernel], factors.copies() as usize)?;
-    let orders = factors.blocks.map(|blocks| if blocks > 1 { Order::Blocks } else { Order::Neighbors });
+    let orders = factors.blocks.map(|blocks| if blocks > 1 { Order::Blocks } else { Order::Contiguous });
     let along_x = |x: Order| Plan { factors, orders: [x, orders[1], orders[2]] };
     let x = if factors.threads[0] > 1 { order::along_x(&changed, copies) } else { orders[0] };
     let of = |changed: Module, plan| Prepared { changed, kernel, copies, plan, own, varied: OnceCell::new() };
     let prepared = of(changed, along_x(x));
-    if x != Order::Neighbors || factors.threads[0] == 1 {
+    if x != Order::Contiguous || factors.threads[0] == 1 {
         return Ok(prepared.renamed());
     }
     // If the accesses of adjacent copies cannot merge, adjacent copies would make the launch's coalesced accesses
     // strided.
-    let apart = of(prepared.changed.clone(), along_x(Order::Strided));
-    let neighbors = prepared.renamed();
-    Ok(if model::merges(&neighbors) { neighbors } else { apart.renamed() })
+    let strided = of(prepared.changed.clone(), along_x(Order::Strided));
+    let contiguous = prepared.renamed();
+    Ok(if model::merges(&contiguous) { contiguous } else { strided.renamed() })
 }
 
 impl Prepared {
@@ -173,12 +173,12 @@ fn coarsen(module: &mut Module, factors: Factors) -> Result<String, String> {
     emit::copies(&mut changed.functions[kernel], &vary, &plan, copies);
     super::drop_dead::clean(&mut changed.functions[kernel]);
     *module = changed;
-    Ok(plan.told())
+    Ok(plan.summary())
 }
 
 impl Plan {
     /// The remark for users.
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let Factors { threads, blocks } = self.factors;
         let one = |what: &str, [x, y, z]: [u32; 3]| format!("{x}x{y}x{z} {what}");
         let what = match (threads == [1; 3], blocks == [1; 3]) {
@@ -188,7 +188,7 @@ impl Plan {
         };
         let order = match (threads[0], self.orders[0]) {
             (1, _) | (_, Order::Blocks) => "",
-            (_, Order::Neighbors) => ", contiguous in x",
+            (_, Order::Contiguous) => ", contiguous in x",
             (_, Order::Strided) => ", strided in x",
         };
         format!("{what} in one{order}")
@@ -234,7 +234,7 @@ fn rename(function: &mut Function, plan: &Plan, copies: CopyLocals) {
                 let mut push = |kind| function.exprs.push(Expr { kind, ty: Type::I32, span });
                 let copy = push(ExprKind::Local(copy));
                 match plan.orders[axis] {
-                    Order::Neighbors | Order::Blocks => {
+                    Order::Contiguous | Order::Blocks => {
                         let factor = push(ExprKind::Const(Const::Int(i128::from(factor))));
                         let first = push(ExprKind::Binary(BinaryOp::Mul, own, factor));
                         ExprKind::Binary(BinaryOp::Add, first, copy)

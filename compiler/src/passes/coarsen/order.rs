@@ -47,7 +47,7 @@ impl Growth {
 /// The order of the copies along x.
 pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
     if copies[0].is_none() {
-        return Order::Neighbors;
+        return Order::Contiguous;
     }
     let merges = module.functions.iter().all(|(id, function)| {
         let growths = if Some(id) == module.kernel {
@@ -57,7 +57,7 @@ pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
         };
         all_merge(function, &growths)
     });
-    if merges { Order::Neighbors } else { Order::Strided }
+    if merges { Order::Contiguous } else { Order::Strided }
 }
 
 /// By the local's index: its growth. The index of the copy does not count.

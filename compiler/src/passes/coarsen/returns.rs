@@ -25,7 +25,7 @@ pub(super) fn structure(function: &mut Function) {
         body.insert(0, clear);
     }
     // A flag that is never read is dead, and so are its assignments.
-    turns(&mut body);
+    replace_continues(&mut body);
     function.body = body;
 }
 
@@ -88,7 +88,7 @@ impl Returns<'_> {
                     if rest_exit == Exit::Always {
                         exit = Exit::Always;
                     }
-                    let mut behind = None;
+                    let mut after = None;
                     match (yes, no) {
                         (Exit::Always, Exit::Never) => otherwise.extend(rest),
                         (Exit::Never, Exit::Always) => then.extend(rest),
@@ -97,12 +97,12 @@ impl Returns<'_> {
                         | (Exit::Always, Exit::Sometimes)
                         | (Exit::Sometimes, Exit::Always) => {
                             if !rest.is_empty() {
-                                behind = Some(self.when(false, rest, span));
+                                after = Some(self.when(false, rest, span));
                             }
                         }
                     }
                     out.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
-                    out.extend(behind);
+                    out.extend(after);
                     return (out, exit);
                 }
                 StmtKind::Loop { body, step } => {
@@ -167,24 +167,24 @@ impl Returns<'_> {
 }
 
 /// Replaces the `continue`s of all loops in some statements.
-fn turns(block: &mut Block) {
+fn replace_continues(block: &mut Block) {
     for stmt in block {
         if let StmtKind::Loop { body, .. } = &mut stmt.kind {
-            turn(body);
+            replace_in_iteration(body);
         }
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-            turns(inner);
+            replace_continues(inner);
         }
     }
 }
 
 /// Replaces the `continue`s of statements at the end of an iteration: the statements after a branch with an arm that
 /// continues early move into the other arm.
-fn turn(block: &mut Block) {
+fn replace_in_iteration(block: &mut Block) {
     let goes_on = |arm: &Block| matches!(arm.last(), Some(Stmt { kind: StmtKind::Continue, .. }));
     for index in 0..block.len() {
         let is_last = index + 1 == block.len();
-        let rest_behind = match &block[index].kind {
+        let rest_after = match &block[index].kind {
             StmtKind::If { then, otherwise, .. } => !is_last && (goes_on(then) || goes_on(otherwise)),
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
@@ -195,7 +195,7 @@ fn turn(block: &mut Block) {
             | StmtKind::Continue
             | StmtKind::Return(_) => false,
         };
-        if rest_behind || is_last {
+        if rest_after || is_last {
             let rest = block.split_off(index + 1);
             let Some(stmt) = block.last_mut() else { return };
             if let StmtKind::If { then, otherwise, .. } = &mut stmt.kind {
@@ -204,8 +204,8 @@ fn turn(block: &mut Block) {
                 } else {
                     then.extend(rest);
                 }
-                turn(then);
-                turn(otherwise);
+                replace_in_iteration(then);
+                replace_in_iteration(otherwise);
             } else if matches!(stmt.kind, StmtKind::Continue) {
                 block.pop();
             }

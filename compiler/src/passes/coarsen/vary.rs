@@ -120,15 +120,16 @@ impl Vary {
 
     /// Whether copies may exit a loop, or an iteration of it, divergently.
     pub(super) fn splits(&self, function: &Function, body: &[Stmt]) -> bool {
-        self.jumps_apart(function, body, false)
+        self.jumps_divergently(function, body, false)
     }
 
-    fn jumps_apart(&self, function: &Function, block: &[Stmt], apart: bool) -> bool {
+    fn jumps_divergently(&self, function: &Function, block: &[Stmt], divergent: bool) -> bool {
         block.iter().any(|stmt| match &stmt.kind {
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => apart,
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => divergent,
             StmtKind::If { cond, then, otherwise } => {
-                let apart = apart || self.expr(function, *cond);
-                self.jumps_apart(function, then, apart) || self.jumps_apart(function, otherwise, apart)
+                let divergent = divergent || self.expr(function, *cond);
+                self.jumps_divergently(function, then, divergent)
+                    || self.jumps_divergently(function, otherwise, divergent)
             }
             // Jumps in it exit only the inner loop.
             StmtKind::Loop { .. }

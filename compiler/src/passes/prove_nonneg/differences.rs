@@ -21,9 +21,9 @@ const MOST: usize = 32;
 
 /// The wraps whose index is not negative.
 pub(super) fn wraps(function: &Function, ranges: &Ranges) -> BTreeSet<ExprId> {
-    let mut walk = DifferenceFinder { function, ranges, known: Vec::new(), found: BTreeSet::new() };
-    walk.list(&function.body);
-    walk.found
+    let mut finder = DifferenceFinder { function, ranges, known: Vec::new(), found: BTreeSet::new() };
+    finder.list(&function.body);
+    finder.found
 }
 
 /// `larger - smaller >= least`.

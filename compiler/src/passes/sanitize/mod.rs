@@ -22,11 +22,11 @@ pub(super) fn run(module: &mut Module) {
         return;
     }
     let kernel = module.kernel;
-    let telling = telling(module);
+    let checked = checked(module);
     let follows = module.sanitize.has(Tools::INITCHECK);
     for (id, function) in module.functions.iter_mut() {
         let mut body = std::mem::take(&mut function.body);
-        tell(function, &mut body, Some(id) == kernel, &telling);
+        instrument(function, &mut body, Some(id) == kernel, &checked);
         function.body = body;
         if follows {
             unwritten::follow(function);
@@ -35,16 +35,16 @@ pub(super) fn run(module: &mut Module) {
 }
 
 /// For each function: whether it has a check.
-fn telling(module: &Module) -> Vec<bool> {
-    let mut tells: Vec<bool> = vec![false; module.functions.len()];
+fn checked(module: &Module) -> Vec<bool> {
+    let mut checks: Vec<bool> = vec![false; module.functions.len()];
     loop {
         let mut changed = false;
-        for (id, function) in module.functions.iter().filter(|(id, _)| !tells[id.index()]).collect::<Vec<_>>() {
+        for (id, function) in module.functions.iter().filter(|(id, _)| !checks[id.index()]).collect::<Vec<_>>() {
             let mut some = false;
             for_each_stmt(&function.body, &mut |stmt| {
                 some |= match &stmt.kind {
                     StmtKind::Store { .. } | StmtKind::Op { .. } => true,
-                    StmtKind::Call { func, .. } => tells[func.index()],
+                    StmtKind::Call { func, .. } => checks[func.index()],
                     StmtKind::Assign(..)
                     | StmtKind::If { .. }
                     | StmtKind::Loop { .. }
@@ -57,22 +57,22 @@ fn telling(module: &Module) -> Vec<bool> {
                 some |= matches!(function.exprs[id].kind, ExprKind::Load(..));
             });
             changed |= some;
-            tells[id.index()] = some;
+            checks[id.index()] = some;
         }
         if !changed {
-            return tells;
+            return checks;
         }
     }
 }
 
-fn tell(function: &mut Function, block: &mut Block, is_kernel: bool, telling: &[bool]) {
+fn instrument(function: &mut Function, block: &mut Block, is_kernel: bool, checked: &[bool]) {
     let mut out = Block::with_capacity(block.len());
     for mut stmt in block.drain(..) {
         for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-            tell(function, inner, is_kernel, telling);
+            instrument(function, inner, is_kernel, checked);
         }
         let span = stmt.span;
-        let calls = matches!(stmt.kind, StmtKind::Call { func, .. } if telling[func.index()]);
+        let calls = matches!(stmt.kind, StmtKind::Call { func, .. } if checked[func.index()]);
         let check = match &stmt.kind {
             StmtKind::Op { op, args, .. } => of_op(function, *op, args, stmt.span),
             StmtKind::Return(_) => is_kernel.then(|| (Check::Returns, Vec::new())),

@@ -22,16 +22,16 @@ pub(super) fn follow(function: &mut Function) {
         return;
     }
     let body = std::mem::take(&mut function.body);
-    let mut walk = UnwrittenTracker { function, numbers };
-    let span = walk.function.span;
-    let mut out = Block::with_capacity(body.len() + walk.numbers.len());
-    let mut numbers: Vec<LocalId> = walk.numbers.values().copied().collect();
+    let mut tracker = UnwrittenTracker { function, numbers };
+    let span = tracker.function.span;
+    let mut out = Block::with_capacity(body.len() + tracker.numbers.len());
+    let mut numbers: Vec<LocalId> = tracker.numbers.values().copied().collect();
     numbers.sort_by_key(|number| number.index());
     for number in numbers {
-        walk.assign_zero(number, span, &mut out);
+        tracker.assign_zero(number, span, &mut out);
     }
-    walk.block(body, &mut out);
-    walk.function.body = out;
+    tracker.block(body, &mut out);
+    tracker.function.body = out;
 }
 
 /// The locals that may hold unwritten values, each with its shadow local.
@@ -132,8 +132,8 @@ impl UnwrittenTracker<'_> {
         for number in numbers {
             let cond = self.is_some(number, span);
             let arg = self.local(number, span);
-            let told = StmtKind::Op { op: Op::Check(Check::Used), results: Vec::new(), args: vec![arg] };
-            let mut then = vec![Stmt { kind: told, span }];
+            let check = StmtKind::Op { op: Op::Check(Check::Used), results: Vec::new(), args: vec![arg] };
+            let mut then = vec![Stmt { kind: check, span }];
             // Each unwritten read is reported once.
             self.assign_zero(number, span, &mut then);
             out.push(Stmt { kind: StmtKind::If { cond, then, otherwise: Vec::new() }, span });

@@ -28,31 +28,31 @@ use crate::ir::{
 pub(super) fn front(
     function: &mut Function,
     head: &Stmt,
-    turn: &mut Vec<Stmt>,
+    iteration: &mut Vec<Stmt>,
     counter: LocalId,
     constant: Option<&Constant>,
 ) -> Vec<bool> {
     let mut has_effects = false;
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         has_effects |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
     });
     if !has_effects {
-        return vec![false; turn.len()];
+        return vec![false; iteration.len()];
     }
-    let held_up = changes_global(function, turn);
+    let held_up = changes_global(function, iteration);
     let may_load = |function: &Function, pointer| {
         is_global(function, pointer) && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
     };
     if held_up {
-        read_counter(function, turn, counter);
-        *turn = loads_apart(function, turn, &may_load);
+        read_counter(function, iteration, counter);
+        *iteration = split_loads(function, iteration, &may_load);
     }
-    let assigned = assigned(turn);
+    let assigned = assigned(iteration);
     let mut read = BTreeSet::new();
     reads(function, std::slice::from_ref(head), &mut read);
     let mut moved = BTreeSet::new();
     let mut front = Vec::new();
-    for stmt in turn.iter() {
+    for stmt in iteration.iter() {
         let is_known = |local: LocalId| local == counter || moved.contains(&local) || !assigned.contains_key(&local);
         let is_front = if let StmtKind::Assign(local, value) = stmt.kind
             && assigned.get(&local) == Some(&1)
@@ -70,9 +70,9 @@ pub(super) fn front(
 }
 
 /// By local: how many statements assign it.
-fn assigned(turn: &[Stmt]) -> BTreeMap<LocalId, usize> {
+fn assigned(iteration: &[Stmt]) -> BTreeMap<LocalId, usize> {
     let mut assigned: BTreeMap<LocalId, usize> = BTreeMap::new();
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         for local in stmt.kind.assigned() {
             *assigned.entry(local).or_default() += 1;
         }
@@ -82,9 +82,9 @@ fn assigned(turn: &[Stmt]) -> BTreeMap<LocalId, usize> {
 
 /// Replaces reads of a copy of the counter by the counter, so that the addresses of all iterations are offsets from one
 /// base.
-fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
-    let assigned = assigned(turn);
-    for (at, stmt) in turn.iter().enumerate() {
+fn read_counter(function: &mut Function, iteration: &[Stmt], counter: LocalId) {
+    let assigned = assigned(iteration);
+    for (at, stmt) in iteration.iter().enumerate() {
         let StmtKind::Assign(local, value) = stmt.kind else { continue };
         if function.local(value) != Some(counter)
             || assigned.get(&local) != Some(&1)
@@ -92,7 +92,7 @@ fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
         {
             continue;
         }
-        for later in turn.get(at + 1..).unwrap_or_default() {
+        for later in iteration.get(at + 1..).unwrap_or_default() {
             for id in exprs(function, later) {
                 if function.local(id) == Some(local) {
                     function.exprs[id].kind = ExprKind::Local(counter);
@@ -103,9 +103,9 @@ fn read_counter(function: &mut Function, turn: &[Stmt], counter: LocalId) {
 }
 
 /// Moves loads that may be hoisted out of the statements, into new locals.
-fn loads_apart(function: &mut Function, turn: &[Stmt], may_load: &dyn Fn(&Function, ExprId) -> bool) -> Vec<Stmt> {
-    let mut apart = Vec::new();
-    for stmt in turn {
+fn split_loads(function: &mut Function, iteration: &[Stmt], may_load: &dyn Fn(&Function, ExprId) -> bool) -> Vec<Stmt> {
+    let mut split = Vec::new();
+    for stmt in iteration {
         let is_whole =
             matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
         let mut found = Vec::new();
@@ -127,11 +127,11 @@ fn loads_apart(function: &mut Function, turn: &[Stmt], may_load: &dyn Fn(&Functi
             let span = load.span;
             let value = function.exprs.push(load);
             function.exprs[id].kind = ExprKind::Local(local);
-            apart.push(Stmt { kind: StmtKind::Assign(local, value), span });
+            split.push(Stmt { kind: StmtKind::Assign(local, value), span });
         }
-        apart.push(stmt.clone());
+        split.push(stmt.clone());
     }
-    apart
+    split
 }
 
 /// Adds the locals that statements read.
@@ -161,17 +161,17 @@ fn can_move(
 /// global memory, the order is: the loads of all iterations, the values computed from them, then the loads that depend
 /// on those. With atomic operations on shared memory, each iteration's computations directly follow its loads: a
 /// histogram of the plane took 1.29 times as long with all loads first.
-pub(super) fn turns(
+pub(super) fn iterations(
     function: &mut Function,
     strided: &Strided,
-    (turn, step): (&[Stmt], &[Stmt]),
+    (iteration, step): (&[Stmt], &[Stmt]),
     front: &[bool],
     count: i128,
 ) -> Block {
     let mut body = Block::new();
-    let moved = |is: bool| turn.iter().zip(front).filter(move |(_, front)| **front == is).map(|(stmt, _)| stmt);
+    let moved = |is: bool| iteration.iter().zip(front).filter(move |(_, front)| **front == is).map(|(stmt, _)| stmt);
     let in_front: Vec<&Stmt> = moved(true).collect();
-    let ranks = if changes_global(function, turn) { ranks(function, &in_front) } else { vec![0; in_front.len()] };
+    let ranks = if changes_global(function, iteration) { ranks(function, &in_front) } else { vec![0; in_front.len()] };
     let mut renamed = Vec::new();
     for number in 0..count {
         // After the loop the locals have the values of the last iteration.
@@ -209,16 +209,16 @@ fn ranks(function: &Function, in_front: &[&Stmt]) -> Vec<usize> {
     for stmt in in_front {
         let mut read = BTreeSet::new();
         reads(function, std::slice::from_ref(*stmt), &mut read);
-        let behind = read.iter().filter_map(|local| of_local.get(local)).copied().max();
+        let latest = read.iter().filter_map(|local| of_local.get(local)).copied().max();
         let loads = matches!(stmt.kind, StmtKind::Assign(_, value) if matches!(function.class(value), Class::Load(_)));
-        let rank = match (loads, behind) {
+        let rank = match (loads, latest) {
             (true, None) => 0,
             (true, Some(rank)) => rank + rank % 2,
             (false, None) => 1,
             (false, Some(rank)) => rank + (rank + 1) % 2,
         };
         // A load that depends on another load has a higher rank.
-        let rank = if loads && behind == Some(rank) { rank + 2 } else { rank };
+        let rank = if loads && latest == Some(rank) { rank + 2 } else { rank };
         for local in stmt.kind.assigned() {
             of_local.insert(local, rank);
         }
@@ -247,9 +247,9 @@ fn rename(function: &mut Function, stmt: &mut Stmt, names: &BTreeMap<LocalId, Lo
     }
 }
 
-/// Replaces the counter by its value `turns` iterations later.
-fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i128) {
-    if turns == 0 {
+/// Replaces the counter by its value `iterations` iterations later.
+fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, iterations: i128) {
+    if iterations == 0 {
         return;
     }
     for id in exprs(function, stmt) {
@@ -259,8 +259,8 @@ fn ahead(function: &mut Function, stmt: &mut Stmt, strided: &Strided, turns: i12
         let Expr { ty, span, .. } = function.exprs[id].clone();
         let now = function.exprs.push(Expr { kind: ExprKind::Local(strided.counter), ty, span });
         let stride = function.copy_expr(strided.stride);
-        let turns = function.exprs.push(Expr::int(Scalar::I64, turns, span));
-        let far = function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Mul, stride, turns), ty, span });
+        let iterations = function.exprs.push(Expr::int(Scalar::I64, iterations, span));
+        let far = function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Mul, stride, iterations), ty, span });
         function.exprs[id].kind = ExprKind::Binary(BinaryOp::Add, now, far);
     }
 }

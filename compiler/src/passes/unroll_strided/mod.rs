@@ -34,10 +34,10 @@ use crate::{
 };
 
 /// The unroll factor.
-const TURNS: i128 = 4;
+const UNROLL_FACTOR: i128 = 4;
 /// The unroll factor of a short loop that changes only locals, so that more loads are in flight. A loop unrolled by
-/// [`TURNS`] follows it, for the remainder.
-const TURNS_OF_READS: i128 = 8;
+/// [`UNROLL_FACTOR`] follows it, for the remainder.
+const READ_UNROLL_FACTOR: i128 = 8;
 /// The maximum number of expressions of a short loop's body.
 const SHORT: usize = 48;
 /// The maximum stride, so that a multiple cannot overflow.
@@ -123,18 +123,21 @@ fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Const
             StmtKind::Loop { body, step } => {
                 unroll_in(function, body, constant);
                 if let Some(strided) = strided(function, body, step, constant) {
-                    let (mut turn, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
+                    let (mut iteration, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
                     let step = step.clone();
                     let in_front = body.first().map_or_else(Vec::new, |head| {
-                        front::front(function, head, &mut turn, strided.counter, constant)
+                        front::front(function, head, &mut iteration, strided.counter, constant)
                     });
                     // The remainder loop has the same statements.
                     body.truncate(1);
-                    body.extend(turn.iter().cloned());
-                    let turns: &[i128] =
-                        if is_short_read(function, &turn) { &[TURNS_OF_READS, TURNS] } else { &[TURNS] };
-                    for &turns in turns {
-                        let unrolled = unrolled(function, &strided, (&turn, &step), (&in_front, turns), span);
+                    body.extend(iteration.iter().cloned());
+                    let iterations: &[i128] = if is_short_read(function, &iteration) {
+                        &[READ_UNROLL_FACTOR, UNROLL_FACTOR]
+                    } else {
+                        &[UNROLL_FACTOR]
+                    };
+                    for &iterations in iterations {
+                        let unrolled = unrolled(function, &strided, (&iteration, &step), (&in_front, iterations), span);
                         block.insert(index, unrolled);
                         index += 1;
                     }
@@ -163,7 +166,7 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     if !steps && function.local(stride).is_none() {
         return None;
     }
-    let (head, turn) = body.split_first()?;
+    let (head, iteration) = body.split_first()?;
     let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };
     let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
     let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
@@ -171,7 +174,11 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     // A loop that writes with a stride of the whole grid is not unrolled: one iteration of each thread saturates
     // memory, and the addresses of four iterations are far apart.
     let constant = constant.filter(|constant| !mentions_grid(function, stride, &constant.of_grid));
-    (leaves && can_unroll(function, turn, *counter, constant)).then_some(Strided { counter: *counter, stop, stride })
+    (leaves && can_unroll(function, iteration, *counter, constant)).then_some(Strided {
+        counter: *counter,
+        stop,
+        stride,
+    })
 }
 
 /// The `stop` of `counter < stop`, alone or as the test for positive steps.
@@ -191,11 +198,11 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
 }
 
 /// Whether an iteration reads global memory and changes only locals and memory that does not delay these loads.
-fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Option<&Constant>) -> bool {
+fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constant: Option<&Constant>) -> bool {
     let mut plain = true;
     let may_change = |pointer: ExprId| is_own(function, pointer) || constant.is_some() && is_global(function, pointer);
     let may_change_if_pointer = |arg: &ExprId| function.exprs[*arg].ty.scalar().is_some() || may_change(*arg);
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         plain &= match &stmt.kind {
             StmtKind::Assign(local, _) => *local != counter,
             StmtKind::If { .. } => true,
@@ -212,11 +219,11 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
             | StmtKind::Return(_) => false,
         };
     });
-    let held_up = changes_global(function, turn);
+    let held_up = changes_global(function, iteration);
     let may_be_first = |pointer| !held_up || constant.is_some_and(|constant| constant.holds(function, pointer));
     // A load that depends on memory that an earlier iteration changes has to wait even in an unrolled loop.
     let (mut reads, mut waits) = (false, false);
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |expr| {
             if let ExprKind::Load(pointer, _) = function.exprs[expr].kind
                 && !is_own(function, pointer)
@@ -231,9 +238,9 @@ fn can_unroll(function: &Function, turn: &[Stmt], counter: LocalId, constant: Op
 }
 
 /// Whether an iteration changes global memory.
-fn changes_global(function: &Function, turn: &[Stmt]) -> bool {
+fn changes_global(function: &Function, iteration: &[Stmt]) -> bool {
     let mut changes = false;
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         changes |= match &stmt.kind {
             StmtKind::Store { pointer, .. } => !is_own(function, *pointer),
             StmtKind::Op { args, .. } => {
@@ -260,38 +267,38 @@ fn is_global(function: &Function, pointer: ExprId) -> bool {
 }
 
 /// Whether an iteration is short and changes only locals.
-fn is_short_read(function: &Function, turn: &[Stmt]) -> bool {
+fn is_short_read(function: &Function, iteration: &[Stmt]) -> bool {
     let (mut exprs, mut changes) = (0, false);
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         changes |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
         for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
     });
     !changes && exprs <= SHORT
 }
 
-/// The loop unrolled by `turns`.
+/// The loop unrolled by `iterations`.
 fn unrolled(
     function: &mut Function,
     strided: &Strided,
-    turn: (&[Stmt], &[Stmt]),
-    (in_front, turns): (&[bool], i128),
+    iteration: (&[Stmt], &[Stmt]),
+    (in_front, iterations): (&[bool], i128),
     span: Span,
 ) -> Stmt {
-    let go_on = test(function, strided, turns, span);
+    let go_on = test(function, strided, iterations, span);
     let leave = function.exprs.push(Expr { kind: ExprKind::Unary(UnaryOp::Not, go_on), ty: Type::BOOL, span });
     let exit = vec![Stmt { kind: StmtKind::Break, span }];
     let mut body = vec![Stmt { kind: StmtKind::If { cond: leave, then: exit, otherwise: Block::new() }, span }];
-    body.extend(front::turns(function, strided, turn, in_front, turns));
+    body.extend(front::iterations(function, strided, iteration, in_front, iterations));
     Stmt { kind: StmtKind::Loop { body, step: Block::new() }, span }
 }
 
-/// `(counter < stop) & (min(stop, …) - counter > (turns - 1) * stride)`, and that the stride is positive and not too
-/// large.
+/// `(counter < stop) & (min(stop, …) - counter > (iterations - 1) * stride)`, and that the stride is positive and not
+/// too large.
 ///
 /// The counter is not negative, so below `stop` the difference cannot overflow. The minimum is one stride or more below
 /// the maximum of the type, so adding a stride does not overflow either. The loops that follow run the remaining
 /// iterations.
-fn test(function: &mut Function, strided: &Strided, turns: i128, span: Span) -> ExprId {
+fn test(function: &mut Function, strided: &Strided, iterations: i128, span: Span) -> ExprId {
     let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
     let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
     let compare = |function: &mut Function, op, a, b| push(function, ExprKind::Compare(op, a, b), Type::BOOL);
@@ -303,7 +310,7 @@ fn test(function: &mut Function, strided: &Strided, turns: i128, span: Span) -> 
     let end = int(function, i128::from(i64::MAX) - LARGEST_STRIDE);
     let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), Type::I64);
     let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
-    let (stride, more) = (function.copy_expr(strided.stride), int(function, turns - 1));
+    let (stride, more) = (function.copy_expr(strided.stride), int(function, iterations - 1));
     let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);
     let enough = compare(function, CompareOp::Gt, left, needed);
     let mut all = push(function, ExprKind::Binary(BinaryOp::And, below, enough), Type::BOOL);

@@ -154,9 +154,9 @@ impl Converter<'_> {
             };
             if let py::Pattern::MatchStar(rest) = pattern {
                 if let Some(name) = &rest.name {
-                    let behind = patterns.len() - 1 - position;
+                    let after = patterns.len() - 1 - position;
                     let upper =
-                        (behind > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-BigInt::from(behind))))));
+                        (after > 0).then(|| Box::new(at(ExprKind::Constant(Constant::Int(-BigInt::from(after))))));
                     let slice = ExprKind::Slice { lower: Some(Box::new(number(position))), upper, step: None };
                     let items = ExprKind::Subscript { value: Box::new(subject.clone()), index: Box::new(at(slice)) };
                     out.bound.push((at(ExprKind::Name(identifier(name))), at(items)));

@@ -131,9 +131,9 @@ impl fmt::Display for Lacks {
     }
 }
 
-/// Chooses the SM suffix and the ISA for the PTX of a kernel with the given inline PTX `texts`. `driver` is the highest
-/// ISA that the loading driver accepts, if the code is for this machine's device alone. The suffix then becomes `a` if
-/// an instruction requires that, and inline PTX may use every ISA that the driver accepts.
+/// Chooses the SM suffix and the ISA for the PTX of a kernel with the given inline PTX `snippets`. `driver` is the
+/// highest ISA that the loading driver accepts, if the code is for this machine's device alone. The suffix then becomes
+/// `a` if an instruction requires that, and inline PTX may use every ISA that the driver accepts.
 ///
 /// # Errors
 ///
@@ -142,11 +142,11 @@ pub fn choose<'a>(
     number: u32,
     suffix: &'static str,
     driver: Option<(u32, u32)>,
-    texts: impl Iterator<Item = &'a str>,
+    snippets: impl Iterator<Item = &'a str>,
 ) -> Result<Chosen, (usize, Lacks)> {
     let mut suffix = suffix;
     let mut isa = (0, 0);
-    for (place, text) in texts.enumerate() {
+    for (place, text) in snippets.enumerate() {
         isa = isa.max(driver.unwrap_or_default());
         for instruction in ptx::instructions(text) {
             let mut needed = table::isa(&instruction, number, suffix);
@@ -215,17 +215,17 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_told_with_what_has_it() {
-        let told = |number, driver, text| chosen(number, driver, text).expect_err("it lacks something");
-        assert_eq!(told(89, None, "barrier.cluster.arrive;"), "`barrier.cluster.arrive` needs `sm_90` or newer");
-        assert_eq!(told(90, None, "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
-        assert_eq!(told(90, None, "vote.any.pred p, q;"), "no GPU that weft compiles for has `vote.any.pred`");
+        let lacking = |number, driver, text| chosen(number, driver, text).expect_err("it lacks something");
+        assert_eq!(lacking(89, None, "barrier.cluster.arrive;"), "`barrier.cluster.arrive` needs `sm_90` or newer");
+        assert_eq!(lacking(90, None, "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
+        assert_eq!(lacking(90, None, "vote.any.pred p, q;"), "no GPU that weft compiles for has `vote.any.pred`");
         assert_eq!(
-            told(90, None, "clmad.lo.u64 $0, $1, $2, $3;"),
+            lacking(90, None, "clmad.lo.u64 $0, $1, $2, $3;"),
             "`clmad.lo.u64` needs PTX 9.3, but weft emits at most 9.0"
         );
-        assert_eq!(told(100, Some((9, 0)), "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
+        assert_eq!(lacking(100, Some((9, 0)), "wgmma.fence;"), "`wgmma.fence` needs `sm_90a`");
         assert_eq!(
-            told(90, Some((7, 8)), "elect.sync _|p, $0;"),
+            lacking(90, Some((7, 8)), "elect.sync _|p, $0;"),
             "`elect.sync` needs PTX 8.0, but the driver supports at most 7.8: it needs a driver for CUDA 12.0 or newer"
         );
     }

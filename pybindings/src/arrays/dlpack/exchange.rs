@@ -182,7 +182,7 @@ impl Exchange {
 
     /// The query for the stream with the producer's work in a memory; `None` where there are no streams. Within one
     /// launch the same query has the same result.
-    pub(crate) fn asks(&self, place: TensorMemory) -> Option<ProducerStreamQuery> {
+    pub(crate) fn producer_query(&self, place: TensorMemory) -> Option<ProducerStreamQuery> {
         let work_stream = self.work_stream.filter(|_| place.has_streams())?;
         let device = match place {
             TensorMemory::Gpu(id) => id,

@@ -237,7 +237,7 @@ impl Consumer {
 /// # Errors
 ///
 /// The object's own; `TypeError`, `ValueError` and `BufferError` for tensors that kernels do not support.
-pub(crate) fn ask(
+pub(crate) fn export(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
     consumer: Consumer,
@@ -394,7 +394,7 @@ pub(crate) fn read_dlpack(obj: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResu
     let py = obj.py();
     let mut cells = Vec::new();
     let (seen, managed) = match obj.getattr_opt(intern!(py, "__dlpack__"))? {
-        Some(method) => ask(obj, &method, Consumer { stream }, NUMPY_NDIM, &mut cells)?,
+        Some(method) => export(obj, &method, Consumer { stream }, NUMPY_NDIM, &mut cells)?,
         None => {
             let managed = Managed::consume(obj)?;
             let (raw, flags) = managed.raw();

@@ -210,7 +210,7 @@ impl Code {
             let _work = devices::fork::at_work();
             let module = match (&linked, keeper.filter(|_| links_alone)) {
                 (Some(module), _) => Arc::clone(module),
-                (None, Some(keeper)) => executor.load_kept(&output.artifact, keeper)?,
+                (None, Some(keeper)) => executor.load_cached(&output.artifact, keeper)?,
                 (None, None) => executor.load(&output.artifact)?,
             };
             let loaded = module.kernel(kernel)?;
@@ -221,8 +221,8 @@ impl Code {
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
         // On the CPU, no code is linked.
-        let told = owner.filter(|_| !links.is_empty() && executor.kind() == "cuda");
-        let life = told.map_or(Ok(None), |owner| set_up(owner, links, &module))?;
+        let linked_owner = owner.filter(|_| !links.is_empty() && executor.kind() == "cuda");
+        let life = linked_owner.map_or(Ok(None), |owner| set_up(owner, links, &module))?;
         Ok(Self { loaded, _module: module, _life: life, output: Arc::clone(output) })
     }
 }

@@ -262,7 +262,7 @@ impl Overload {
     }
 
     /// The same if there is a choice. A kernel without a profitable estimate is not coarsened.
-    pub(in crate::dispatcher) fn settled(&self, wanted: FactorChoice) -> FactorChoice {
+    pub(in crate::dispatcher) fn decided(&self, wanted: FactorChoice) -> FactorChoice {
         match wanted {
             FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
             FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => wanted,

@@ -26,7 +26,7 @@ const CANDIDATES: usize = 5;
 /// The number of timed launches of each candidate. The first one does not count.
 const LAUNCHES: u32 = 4;
 /// A candidate is dropped if its shortest time is this many times the best one's.
-const FAR_BEHIND: f32 = 2.0;
+const MUCH_SLOWER: f32 = 2.0;
 /// The uncoarsened kernel wins unless a candidate takes at most this fraction of its time: a smaller gain may be noise.
 const GAIN: f32 = 0.98;
 /// The maximum number of unfinished timed launches.
@@ -77,11 +77,11 @@ impl Tunings {
     }
 
     /// One line of text for each launch group.
-    pub(in crate::dispatcher) fn told(&self) -> Vec<String> {
+    pub(in crate::dispatcher) fn summary(&self) -> Vec<String> {
         let tunings =
             self.lock().tunings.iter().map(|(group, tuning)| (*group, Arc::clone(tuning))).collect::<Vec<_>>();
         let mut lines: Vec<_> =
-            tunings.into_iter().map(|(group, tuning)| (group, told(group, &tuning.lock()))).collect();
+            tunings.into_iter().map(|(group, tuning)| (group, summary(group, &tuning.lock()))).collect();
         lines.sort_unstable_by_key(|(group, _)| (group.block, group.grid, group.multiples));
         lines.into_iter().map(|(_, line)| line).collect()
     }
@@ -148,7 +148,7 @@ impl Measured {
         }
         let best = self.tried.iter().map(|tried| tried.best).fold(f32::INFINITY, f32::min);
         for tried in self.tried.iter_mut().skip(1) {
-            tried.given_up |= tried.best.is_finite() && tried.best > best * FAR_BEHIND;
+            tried.given_up |= tried.best.is_finite() && tried.best > best * MUCH_SLOWER;
         }
         let is_done = |tried: &Tried| tried.given_up || tried.over >= LAUNCHES;
         if self.winner.is_none() && self.tried.iter().all(is_done) {
@@ -328,7 +328,7 @@ impl Overload {
 }
 
 /// One line of text about a launch group.
-fn told(group: LaunchGroup, measured: &Measured) -> String {
+fn summary(group: LaunchGroup, measured: &Measured) -> String {
     let LaunchGroup { block, grid, multiples } = group;
     let mut text = format!("blocks of {}, from 2^{grid} on: ", shown(block));
     if multiples != [1; 3] {

@@ -17,7 +17,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
-    block_memory::{BlockMemories, BlockMemory, MOST_KEPT},
+    block_memory::{BlockMemories, BlockMemory, MAX_CACHED},
     checks::{self, CHECKS, Checked, Patience, SanitizedContext, Watched},
     fault::{self, Record},
     interrupt::{is_raised, leaves},
@@ -172,9 +172,9 @@ impl Runner {
                 // SAFETY: the entry has this signature; the context is as the artifact says; the caller of the launch
                 // holds the memory that the slots point to.
                 let called = unsafe { invalid_access::call(seat, self.entry, thread.cast::<HostContext>(), kernel) };
-                if let Err(wild) = called {
+                if let Err(invalid) = called {
                     // It is not resumed.
-                    yielder.suspend(Stop::InvalidAccess(wild));
+                    yielder.suspend(Stop::InvalidAccess(invalid));
                 }
                 // SAFETY: the watch is this launch's.
                 if unsafe { is_raised(self.watch) } {
@@ -289,20 +289,20 @@ impl Fibers<'_> {
             let n_live = live.len();
             for at in 0..n_live {
                 let block = &mut live[if backwards { n_live - 1 - at } else { at }];
-                let Some(turn) = block.turn(watch, self.together, checks) else { break 'launch };
-                all = ResumeResult { moved: all.moved || turn.moved, busy: all.busy || turn.busy };
+                let Some(resumed) = block.resume_once(watch, self.together, checks) else { break 'launch };
+                all = ResumeResult { moved: all.moved || resumed.moved, busy: all.busy || resumed.busy };
             }
             for index in (0..live.len()).rev() {
                 if live[index].is_done() {
                     // SAFETY: it is null, or this launch's, and no fiber runs now.
                     let checks = unsafe { checks.as_mut() };
-                    let turn = self.together.grid_turn();
+                    let generation = self.together.grid_generation();
                     self.together.block_ended();
                     let block = live.remove(index);
                     n_done += 1;
                     if let Some(checks) = checks {
                         checks.end(block.slot);
-                        if turn != self.together.grid_turn() {
+                        if generation != self.together.grid_generation() {
                             checks.grid_met();
                         }
                     }
@@ -350,7 +350,7 @@ impl Fibers<'_> {
     /// Whether there is memory for the threads of further blocks; pages are committed on first use.
     fn has_memory(&self, n_live: usize, n_blocks: usize) -> bool {
         // There is always memory for a few.
-        if (n_live + n_blocks) * self.n_threads() <= MOST_KEPT {
+        if (n_live + n_blocks) * self.n_threads() <= MAX_CACHED {
             return true;
         }
         let wanted = block_bytes(self.n_threads() as u64, self.stack_bytes as u64, self.scratch_bytes as u64);
@@ -398,7 +398,7 @@ impl Fibers<'_> {
         let thread = |number: usize| Thread {
             telling: SanitizedContext {
                 context: context(number),
-                watched: if checks.is_null() { Watched::nobody() } else { Watched::new(checks, slot) },
+                watched: if checks.is_null() { Watched::none() } else { Watched::new(checks, slot) },
             },
             yielder: ptr::null(),
             seat,
@@ -431,16 +431,21 @@ impl Fibers<'_> {
 
 impl Block {
     /// Resumes each ready thread once. `None` if the launch was stopped.
-    fn turn(&mut self, watch: *const HostWatch, together: &LaunchState, checks: *mut Launch) -> Option<ResumeResult> {
-        let mut turn = ResumeResult::default();
-        let mut asked = false;
-        if self.at_grid.is_some_and(|turn| together.grid_turn() != turn) {
+    fn resume_once(
+        &mut self,
+        watch: *const HostWatch,
+        together: &LaunchState,
+        checks: *mut Launch,
+    ) -> Option<ResumeResult> {
+        let mut resumed = ResumeResult::default();
+        let mut polled = false;
+        if self.at_grid.is_some_and(|generation| together.grid_generation() != generation) {
             self.at_grid = None;
             go_on(&mut self.states, ThreadState::AtGrid);
             self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
         }
         if self.n_ready == 0 {
-            return Some(turn);
+            return Some(resumed);
         }
         let mut index = 0;
         while index < self.states.len() {
@@ -452,13 +457,13 @@ impl Block {
             // The threads before `thread` ran to their end: none of them had begun, because all threads after one that
             // begins have not begun.
             self.states[index..thread].fill(ThreadState::Done);
-            turn.moved |= thread > index;
+            resumed.moved |= thread > index;
             index = thread + 1;
             let state = &mut self.states[thread];
             match stop {
                 Some(Stop::Pause { waits }) => {
                     let pause = checks::paused(checks, self.slot, thread);
-                    turn.busy |= !(waits || pause.is_some_and(|pause| pause.waits));
+                    resumed.busy |= !(waits || pause.is_some_and(|pause| pause.waits));
                     if let Some(pause) = pause {
                         // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                         unsafe {
@@ -474,9 +479,9 @@ impl Block {
                     together.give_up(watch);
                     return None;
                 }
-                Some(Stop::InvalidAccess(wild)) => {
+                Some(Stop::InvalidAccess(invalid)) => {
                     let blocks = (self.number, self.number + 1);
-                    together.went_wild(watch, Culprit { wild, blocks, thread: Some(thread as u64) });
+                    together.found_invalid(watch, Culprit { invalid, blocks, thread: Some(thread as u64) });
                     return None;
                 }
                 None => *state = ThreadState::Done,
@@ -484,11 +489,11 @@ impl Block {
             match state {
                 ThreadState::Ready => {}
                 ThreadState::AtBlock | ThreadState::AtWarp(_) | ThreadState::AtGrid | ThreadState::Done => {
-                    turn.moved = true;
+                    resumed.moved = true;
                 }
                 ThreadState::AtSite(_) => {
-                    turn.busy = true;
-                    asked = true;
+                    resumed.busy = true;
+                    polled = true;
                 }
             }
             // SAFETY: the watch is this launch's, and no fiber runs now.
@@ -496,24 +501,24 @@ impl Block {
                 return None;
             }
         }
-        if asked {
+        if polled {
             self.answer();
         }
-        if turn.moved {
+        if resumed.moved {
             // SAFETY: it is null, or this launch's, and no fiber runs now.
             let mut checks = unsafe { checks.as_mut() };
             release(&mut self.states, checks.as_deref_mut().map(|checks| (checks, self.slot)));
             let at_grid = self.states.contains(&ThreadState::AtGrid);
             if at_grid && self.states.iter().all(|state| matches!(state, ThreadState::AtGrid | ThreadState::Done)) {
-                let turn = together.come_to_grid();
-                self.at_grid = Some(turn);
-                if let Some(checks) = checks.filter(|_| together.grid_turn() != turn) {
+                let generation = together.come_to_grid();
+                self.at_grid = Some(generation);
+                if let Some(checks) = checks.filter(|_| together.grid_generation() != generation) {
                     checks.grid_met();
                 }
             }
             self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
         }
-        Some(turn)
+        Some(resumed)
     }
 
     /// Runs a thread until it stops, and, if it begins and does not stop, those after it: gives the one that has stopped, and

@@ -22,19 +22,19 @@ impl Worker {
     pub(super) fn look(
         &mut self,
         together: &LaunchState,
-        turn: ResumeResult,
+        resumed: ResumeResult,
         n_live: usize,
         n_threads: usize,
     ) -> usize {
-        if turn.moved || turn.busy {
+        if resumed.moved || resumed.busy {
             self.seen = together.progress.fetch_add(1, Ordering::Relaxed) + 1;
             self.stuck = None;
         }
-        if turn.moved || n_live == 0 {
+        if resumed.moved || n_live == 0 {
             self.slow = None;
             return 0;
         }
-        if turn.busy {
+        if resumed.busy {
             let slow = *self.slow.get_or_insert_with(Instant::now);
             if slow.elapsed() < SLOW {
                 return 0;

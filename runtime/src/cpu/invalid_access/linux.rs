@@ -108,7 +108,7 @@ impl ThreadSlot {
     }
 
     /// The handler's result.
-    fn wild(&self) -> InvalidAccess {
+    fn invalid(&self) -> InvalidAccess {
         let found = self.found.load(Ordering::Relaxed);
         InvalidAccess {
             access: ACCESS[(found & 0xff) as usize % ACCESS.len()],
@@ -196,7 +196,7 @@ pub(crate) unsafe fn call(
     // SAFETY: the caller's promise; the call lives until it has returned.
     let left = unsafe { enter(entry, context, &raw const call) };
     seat.come_back(outer);
-    if left == 0 { Ok(()) } else { Err(seat.wild()) }
+    if left == 0 { Ok(()) } else { Err(seat.invalid()) }
 }
 
 /// Calls an entry after storing in `call` the location at which the handler resumes. Returns 0 if the entry returned, 1
@@ -309,7 +309,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
         }
     }
     // SAFETY: the arguments are those of the handler.
-    unsafe { go_to_who_was_before(signal, info, context, code) };
+    unsafe { call_previous_handler(signal, info, context, code) };
 }
 
 /// Whether a kernel's code was running, or a function that it has called and that has no frame, as `memcpy` has none:
@@ -352,7 +352,7 @@ fn is_in_library(address: usize) -> bool {
     asked.is_there
 }
 
-/// Records the access, for [`ThreadSlot::wild`].
+/// Records the access, for [`ThreadSlot::invalid`].
 fn note(seat: &ThreadSlot, signal: c_int, code: c_int, address: usize, registers: &[i64; 23]) {
     let error = registers[REG_ERR as usize];
     // The system does not report a non-canonical address, nor whether the access was a write.
@@ -397,7 +397,7 @@ fn tell(signal: c_int, kernel: &str) {
 /// # Safety
 ///
 /// The arguments are those of the handler.
-unsafe fn go_to_who_was_before(signal: c_int, info: *mut siginfo_t, context: *mut c_void, code: c_int) {
+unsafe fn call_previous_handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void, code: c_int) {
     let place = &BEFORE[usize::from(signal != SIGNALS[0])];
     // SAFETY: it is from `Box::into_raw` and never freed, and was stored before the handler was installed.
     let Some(before) = (unsafe { place.load(Ordering::Acquire).as_ref() }) else { return };

@@ -55,7 +55,7 @@ pub(super) struct InvalidAccess {
 /// The accessing thread, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Culprit {
-    pub(super) wild: InvalidAccess,
+    pub(super) invalid: InvalidAccess,
     /// The linear numbers of the blocks that ran, one after the other: the last is not among them.
     pub(super) blocks: (u64, u64),
     /// The linear number of the thread in its block.
@@ -71,7 +71,8 @@ fn location(number: u64, extents: &[u32]) -> String {
 impl Culprit {
     /// The text of the error: the kernel's name, and the extents of the grid and of a block if the numbers are the program's.
     pub(super) fn message(&self, kernel: &str, config: Option<&[u32; 8]>) -> String {
-        let Self { wild: InvalidAccess { access, why, address, on_stack: _ }, blocks: (first, last), thread } = *self;
+        let Self { invalid: InvalidAccess { access, why, address, on_stack: _ }, blocks: (first, last), thread } =
+            *self;
         let did = match access {
             AccessKind::Read => "has read",
             AccessKind::Write => "has written to",
@@ -129,14 +130,14 @@ mod tests {
 
     #[test]
     fn messages_name_what_is_known() {
-        let wild = InvalidAccess {
+        let invalid = InvalidAccess {
             access: AccessKind::Write,
             why: AccessError::Missing,
             address: Some(0x7f00_dead_0000),
             on_stack: false,
         };
         let config = [4, 3, 1, 8, 2, 1, 0, 0];
-        let one = Culprit { wild, blocks: (6, 7), thread: Some(11) }.message("k", Some(&config));
+        let one = Culprit { invalid, blocks: (6, 7), thread: Some(11) }.message("k", Some(&config));
         assert!(
             one.starts_with(
                 "`k` has written to memory that does not exist, at address 0x7f00dead0000, in block (2, 1, 0), thread \
@@ -144,8 +145,8 @@ mod tests {
             ),
             "{one}"
         );
-        let null = InvalidAccess { access: AccessKind::Read, address: Some(24), ..wild };
-        let some = Culprit { wild: null, blocks: (0, 8), thread: None }.message("k", Some(&config));
+        let null = InvalidAccess { access: AccessKind::Read, address: Some(24), ..invalid };
+        let some = Culprit { invalid: null, blocks: (0, 8), thread: None }.message("k", Some(&config));
         assert!(
             some.starts_with(
                 "`k` has read memory that does not exist, through a null pointer (address 0x18), in one of the blocks \
@@ -153,10 +154,10 @@ mod tests {
             ),
             "{some}"
         );
-        let merged = Culprit { wild, blocks: (0, 8), thread: Some(1) }.message("k", None);
+        let merged = Culprit { invalid, blocks: (0, 8), thread: Some(1) }.message("k", None);
         assert!(merged.contains("at address 0x7f00dead0000: an index"), "{merged}");
-        let unknown = InvalidAccess { address: None, why: AccessError::Lost, ..wild };
-        let alone = Culprit { wild: unknown, blocks: (0, 1), thread: None }.message("k", Some(&[1; 8]));
+        let unknown = InvalidAccess { address: None, why: AccessError::Lost, ..invalid };
+        let alone = Culprit { invalid: unknown, blocks: (0, 1), thread: None }.message("k", Some(&[1; 8]));
         assert!(
             alone.contains("of a file that was truncated, in block (0, 0, 0), thread (0, 0, 0). Compile"),
             "{alone}"

@@ -123,18 +123,18 @@ impl Launch<'_> {
     ) -> Option<bool> {
         let progress = |n_blocks: u64| Progress::of_blocks(|| format!("sanitizing {}", self.kernel), n_blocks);
         match self.checks {
-            Checks::Nobody => None,
+            Checks::Off => None,
             Checks::Alone(checked) => {
                 let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut progress = progress(end - start);
-                Some(self.run_told(&mut checked, context, (start, end), seat, &mut |block| {
+                Some(self.run_sanitized(&mut checked, context, (start, end), seat, &mut |block| {
                     show(&mut progress, block + 1 - start);
                     true
                 }))
             }
             Checks::Parts(parts, done) => Some(parts.with(|part| {
                 let mut progress = if parts.is_caller() { progress(self.n_blocks) } else { None };
-                self.run_told(part, context, (start, end), seat, &mut |_| {
+                self.run_sanitized(part, context, (start, end), seat, &mut |_| {
                     let n_blocks = done.fetch_add(1, Ordering::Relaxed) + 1;
                     show(&mut progress, n_blocks);
                     !parts.is_over()
@@ -144,7 +144,7 @@ impl Launch<'_> {
     }
 
     /// Runs blocks one after the other, as long as `goes_on` says so. `false` if it does not, or if one has left for good.
-    fn run_told(
+    fn run_sanitized(
         &self,
         checks: &mut sanitize::Launch,
         context: HostContext,
@@ -166,8 +166,8 @@ impl Launch<'_> {
             let called = unsafe {
                 invalid_access::call(seat, self.entry, (&raw mut running).cast::<HostContext>(), self.kernel)
             };
-            if let Err(wild) = called {
-                self.together.went_wild(watch, Culprit { wild, blocks: (block, block + 1), thread: None });
+            if let Err(invalid) = called {
+                self.together.found_invalid(watch, Culprit { invalid, blocks: (block, block + 1), thread: None });
                 return false;
             }
             checks.end(slot);

@@ -240,7 +240,7 @@ impl LoadedKernel for CpuKernel {
             return self.launch_checked(sites, kernel, &start, poll);
         }
         memory::written_by_unchecked(cells);
-        let launch = self.begin(&start, Checks::Nobody);
+        let launch = self.begin(&start, Checks::Off);
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
         let ran = match self.stack_bytes {
@@ -286,7 +286,7 @@ impl CpuKernel {
     /// The result of a launch's threads.
     fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: &Result<(), Error>) -> Result<(), Error> {
         print::flush();
-        if let Some(culprit) = launch.together.wild() {
+        if let Some(culprit) = launch.together.invalid() {
             // One thread of a coarsened kernel does the work of several, and exchanged axes have other linear numbers: these
             // are none that the program knows.
             let is_plain = self.limits.factors == Factors::NONE && self.x_axis == 0;
@@ -453,7 +453,7 @@ impl Work for Launch<'_> {
                     }
                     break;
                 }
-                let telling = SanitizedContext { context, watched: Watched::nobody() };
+                let telling = SanitizedContext { context, watched: Watched::none() };
                 let mut running = Running { telling, together: &self.together };
                 // SAFETY: the entry has this signature, there is a slot for each that it reads, the blocks are the
                 // grid's, and the scratch is this thread's and as large as the layout says. The caller of the launch
@@ -466,8 +466,8 @@ impl Work for Launch<'_> {
                         self.kernel,
                     )
                 };
-                if let Err(wild) = called {
-                    self.together.went_wild(watch, Culprit { wild, blocks: (start, end), thread: None });
+                if let Err(invalid) = called {
+                    self.together.found_invalid(watch, Culprit { invalid, blocks: (start, end), thread: None });
                     break;
                 }
             }

@@ -30,7 +30,7 @@ enum Atom {
     /// A local; of this copy, if it varies.
     Local(usize, [u32; 3]),
     /// The distance of an induction variable from its start value.
-    Turn(usize),
+    Iteration(usize),
     Special(SpecialRegister),
     Base(Base),
     /// Any other operation: its name and its operands.
@@ -130,8 +130,8 @@ impl<'a> CopyAddresses<'a> {
             LocalSource::Value(value) => self.sum(value, copy),
             LocalSource::Counter(from) => {
                 let from = self.sum(from, copy);
-                let turn = self.atom(Atom::Turn(local.index()));
-                added(from, &turn, 1)
+                let iteration = self.atom(Atom::Iteration(local.index()));
+                added(from, &iteration, 1)
             }
             LocalSource::Any => self.atom(Atom::Local(local.index(), own)),
         };

@@ -26,9 +26,9 @@ pub(super) struct Copies<'a> {
 
 /// The maximum number of 32-bit registers that are live at a time.
 pub(super) fn registers(function: &Function, copies: &Copies<'_>) -> f64 {
-    let mut walk = LivenessEstimate { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
-    walk.block(&function.body, vec![false; function.locals.len()]);
-    ALWAYS + HELD * walk.most
+    let mut estimate = LivenessEstimate { function, copies, most: 0.0, leave: Vec::new(), next: Vec::new() };
+    estimate.block(&function.body, vec![false; function.locals.len()]);
+    ALWAYS + HELD * estimate.most
 }
 
 struct LivenessEstimate<'a> {
@@ -43,18 +43,18 @@ struct LivenessEstimate<'a> {
 
 impl LivenessEstimate<'_> {
     /// The live locals before some statements, from those after them.
-    fn block(&mut self, block: &Block, behind: Live) -> Live {
-        block.iter().rev().fold(behind, |live, stmt| self.stmt(stmt, live))
+    fn block(&mut self, block: &Block, live_out: Live) -> Live {
+        block.iter().rev().fold(live_out, |live, stmt| self.stmt(stmt, live))
     }
 
-    fn stmt(&mut self, stmt: &Stmt, behind: Live) -> Live {
+    fn stmt(&mut self, stmt: &Stmt, live_out: Live) -> Live {
         let mut live = match &stmt.kind {
             StmtKind::If { then, otherwise, .. } => {
-                let then = self.block(then, behind.clone());
-                joined(&then, &self.block(otherwise, behind))
+                let then = self.block(then, live_out.clone());
+                joined(&then, &self.block(otherwise, live_out))
             }
             StmtKind::Loop { body, step } => {
-                self.leave.push(behind);
+                self.leave.push(live_out);
                 let mut head = vec![false; self.function.locals.len()];
                 loop {
                     let end = self.block(step, head.clone());
@@ -69,10 +69,10 @@ impl LivenessEstimate<'_> {
                 self.leave.pop();
                 head
             }
-            StmtKind::Break => self.leave.last().cloned().unwrap_or(behind),
-            StmtKind::Continue => self.next.last().cloned().unwrap_or(behind),
+            StmtKind::Break => self.leave.last().cloned().unwrap_or(live_out),
+            StmtKind::Continue => self.next.last().cloned().unwrap_or(live_out),
             StmtKind::Return(_) => vec![false; self.function.locals.len()],
-            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => behind,
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => live_out,
         };
         for local in stmt.kind.assigned() {
             live[local.index()] = false;

@@ -15,7 +15,7 @@ use crate::{
 /// The maximum number of merged blocks that is estimated, for kernels whose blocks share operands.
 const MOST_BLOCKS: u32 = 8;
 /// The number of candidates that are retained.
-pub(super) const MOST_KEPT: usize = 3;
+pub(super) const MOST_CANDIDATES: usize = 3;
 /// Blocks share operands if merging reduces a thread's loads in loops to this fraction or less.
 const SHARED_LOADS: f64 = 0.8;
 /// The fraction of the estimated gain that is assumed in loops of unknown trip count. Loads are shared there, so it is
@@ -32,7 +32,7 @@ const CLEARLY: u32 = 970;
 /// Estimates of factors of blocks along x and y, for kernels in which blocks share loads, and for short ones.
 /// `threads`: the axes along which the kernel reads its thread index; `is_wide`: the best candidates without merging
 /// have wide accesses.
-pub(super) fn worth_a_look(
+pub(super) fn promising(
     module: &Module,
     plain: &Estimate,
     threads: [bool; 3],

@@ -47,7 +47,7 @@ use crate::ir::{
 /// The maximum number of copies of a thread that is estimated.
 const MOST_COPIES: u32 = 4;
 /// The number of candidates that are retained.
-const MOST_KEPT: usize = 6;
+const MOST_CANDIDATES: usize = 6;
 /// The assumed number of threads of a block.
 const BLOCK: f64 = 256.0;
 /// Warp instructions that a multiprocessor issues per cycle: one in each of its four partitions.
@@ -74,7 +74,7 @@ const SHARED_OF_BLOCK: f64 = 1024.0;
 /// there, and LLVM and ptxas unroll a longer body less.
 const GAIN_IN_LOOPS: f64 = 0.5;
 /// The cost factor of copies along x whose accesses do not merge.
-const APART: f64 = 1.1;
+const STRIDED_COST: f64 = 1.1;
 /// The minimum number of threads of a block, and of a block with barriers: while some warps wait, others must have
 /// work.
 const FEWEST: u32 = 32;
@@ -100,7 +100,7 @@ struct Estimate {
     /// It has barriers; loops of unknown trip count; copies along x whose accesses do not merge.
     has_barriers: bool,
     has_loops: bool,
-    is_apart: bool,
+    is_strided: bool,
 }
 
 impl Estimate {
@@ -129,7 +129,7 @@ impl Estimate {
             (true, 1) => 1.0 - (1.0 - share) * GAIN_IN_LOOPS,
             (true, _) => 1.0 - (1.0 - share) * merged::GAIN_IN_LOOPS,
         };
-        if self.is_apart { believed * APART } else { believed }
+        if self.is_strided { believed * STRIDED_COST } else { believed }
     }
 
     fn time(&self) -> f64 {
@@ -156,11 +156,11 @@ impl Estimate {
 pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), String> {
     let axes = axes(module);
     let base = Base::of(module)?;
-    let asked = prepare(&base, Factors::of_threads(axes.map(|asked| if asked { 2 } else { 1 })))?;
-    let asked = KernelQueries::of(&asked);
-    let estimate = |factors| estimate(module, &prepare(&base, factors)?, &asked, factors);
+    let queried = prepare(&base, Factors::of_threads(axes.map(|queried| if queried { 2 } else { 1 })))?;
+    let queried = KernelQueries::of(&queried);
+    let estimate = |factors| estimate(module, &prepare(&base, factors)?, &queried, factors);
     let plain = estimate(Factors::NONE)?;
-    let factors = |asked: bool| if asked { &[1, 2, 4][..] } else { &[1][..] };
+    let factors = |queried: bool| if queried { &[1, 2, 4][..] } else { &[1][..] };
     let mut found = Vec::new();
     for &z in factors(axes[2]) {
         for &y in factors(axes[1]) {
@@ -172,14 +172,14 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
         }
     }
     let wide: Vec<Factors> =
-        found.iter().filter(|one| one.factors.threads[0] > 1 && !one.is_apart).map(|one| one.factors).collect();
+        found.iter().filter(|one| one.factors.threads[0] > 1 && !one.is_strided).map(|one| one.factors).collect();
     let threads = ranked(found, &plain);
     // Copies whose accesses merge already use the full memory bandwidth.
     let is_wide = threads.first().is_some_and(|best| wide.contains(&best.factors));
-    let merged = ranked(merged::worth_a_look(module, &plain, axes, is_wide, &estimate)?, &plain);
+    let merged = ranked(merged::promising(module, &plain, axes, is_wide, &estimate)?, &plain);
     let merged = if merged::win(&plain, &merged, &threads) { merged } else { Vec::new() };
     let candidates: Vec<Candidate> =
-        merged.into_iter().take(merged::MOST_KEPT).chain(threads).take(MOST_KEPT).collect();
+        merged.into_iter().take(merged::MOST_CANDIDATES).chain(threads).take(MOST_CANDIDATES).collect();
     let sentence = match candidates.first() {
         None => "not coarsened: it does not read its thread index".to_owned(),
         Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
@@ -198,13 +198,13 @@ fn ranked(mut found: Vec<Estimate>, plain: &Estimate) -> Vec<Candidate> {
         time: share(one),
         fewest: one.fewest(),
         at_once: (one.warps * 32.0) as u32,
-        note: told(one, plain, share(one)),
+        note: summary(one, plain, share(one)),
     };
     found.iter().map(candidate).collect()
 }
 
 /// One line of the remark.
-fn told(one: &Estimate, plain: &Estimate, share: u32) -> String {
+fn summary(one: &Estimate, plain: &Estimate, share: u32) -> String {
     let factors = one.factors;
     let percent = |part: f64, whole: f64| if whole > 0.0 { (part / whole * 100.0).round() } else { 100.0 };
     format!(
@@ -326,11 +326,11 @@ impl<'a> KernelQueries<'a> {
     }
 }
 
-fn estimate(module: &Module, of: &Prepared, asked: &KernelQueries<'_>, factors: Factors) -> Result<Estimate, String> {
+fn estimate(module: &Module, of: &Prepared, queried: &KernelQueries<'_>, factors: Factors) -> Result<Estimate, String> {
     let (function, copies, Varied { along, any }) = (of.function(), of.copies, of.varied());
-    let differs = |id| asked.differs(id);
+    let differs = |id| queried.differs(id);
     // Expressions that replace special registers have other indices in that kernel, or do not exist there.
-    let is_of_thread = |id: ExprId| id.index() >= of.own || asked.of_thread.get(id.index()).copied().unwrap_or(true);
+    let is_of_thread = |id: ExprId| id.index() >= of.own || queried.of_thread.get(id.index()).copied().unwrap_or(true);
     let varies = [0, 1, 2].map(|axis| along[axis].exprs(function));
     let analysed = work::Kernel {
         function,
@@ -349,8 +349,8 @@ fn estimate(module: &Module, of: &Prepared, asked: &KernelQueries<'_>, factors: 
     let work = work::of(&analysed, &mut CopyAddresses::new(function, copies, along))?;
     let shared: u64 = module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes())).sum();
     let warps = warps(registers, shared as f64, f64::from(factors.threads_in_one()));
-    let is_apart = factors.threads[0] > 1 && of.plan.orders[0] == Order::Strided;
-    Ok(Estimate { is_apart, ..timed(&work, factors, registers, warps) })
+    let is_strided = factors.threads[0] > 1 && of.plan.orders[0] == Order::Strided;
+    Ok(Estimate { is_strided, ..timed(&work, factors, registers, warps) })
 }
 
 fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate {
@@ -359,7 +359,7 @@ fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate 
     Estimate {
         factors,
         memory: work.bytes * 32.0 / BYTES / n,
-        issue: (work.issues / ISSUES + work.turns) / n,
+        issue: (work.issues / ISSUES + work.transactions) / n,
         waits: waits / warps / n,
         launch: LAUNCH / (BLOCK / 32.0) / f64::from(factors.blocks_in_one()),
         start: if work.barriers > 0.0 { 0.0 } else { START / warps / n },
@@ -368,7 +368,7 @@ fn timed(work: &Work, factors: Factors, registers: f64, warps: f64) -> Estimate 
         loads: work.loads / n,
         has_barriers: work.barriers > 0.0,
         has_loops: work.has_loops,
-        is_apart: false,
+        is_strided: false,
     }
 }
 

@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The assumed trip count of a loop of unknown trip count, and the maximum that is counted for a constant one.
-const TURNS: f64 = 16.0;
-const MOST_TURNS: f64 = 64.0;
+const UNKNOWN_TRIP_COUNT: f64 = 16.0;
+const MOST_ITERATIONS: f64 = 64.0;
 /// The number of iterations of an innermost loop whose loads are in flight together: LLVM, or a pass, unrolls it.
-const TURNS_TOGETHER: f64 = 4.0;
+const OVERLAPPED_ITERATIONS: f64 = 4.0;
 /// Bytes per thread of a warp that the L1 cache delivers in one transaction.
 const BYTES_A_THREAD: i64 = 4;
 /// The most bytes of one access.
@@ -39,7 +39,7 @@ const SCATTERED: f64 = 8.0;
 pub(super) struct Work {
     /// Instructions of a warp, and transactions of its accesses.
     pub(super) issues: f64,
-    pub(super) turns: f64,
+    pub(super) transactions: f64,
     /// Bytes that a thread loads or stores beyond those that it shares with other threads.
     pub(super) bytes: f64,
     /// The number of waits: for memory, for caches, for barriers.
@@ -100,9 +100,9 @@ impl Kernel<'_> {
 pub(super) fn of(kernel: &Kernel<'_>, places: &mut CopyAddresses<'_>) -> Result<Work, Refusal> {
     let data = Data::of(kernel.function);
     let growths = growths(kernel.function, kernel.copies_of);
-    let mut walk = WorkEstimate { kernel, places, data, growths, work: Work::default() };
-    walk.block(&kernel.function.body, 1.0, false)?;
-    Ok(walk.work)
+    let mut estimate = WorkEstimate { kernel, places, data, growths, work: Work::default() };
+    estimate.block(&kernel.function.body, 1.0, false)?;
+    Ok(estimate.work)
 }
 
 struct WorkEstimate<'a, 'b> {
@@ -114,16 +114,16 @@ struct WorkEstimate<'a, 'b> {
 }
 
 impl WorkEstimate<'_, '_> {
-    /// Statements that run `weight` times. `apart`: each copy runs them separately.
-    fn block(&mut self, block: &Block, weight: f64, apart: bool) -> Result<(), Refusal> {
+    /// Statements that run `weight` times. `divergent`: each copy runs them separately.
+    fn block(&mut self, block: &Block, weight: f64, divergent: bool) -> Result<(), Refusal> {
         let kernel = self.kernel;
         let function = kernel.function;
         let (mut loads, mut stores) = (Vec::new(), Vec::new());
-        let together = if weight >= TURNS && is_innermost(block) { TURNS_TOGETHER } else { 1.0 };
+        let together = if weight >= UNKNOWN_TRIP_COUNT && is_innermost(block) { OVERLAPPED_ITERATIONS } else { 1.0 };
         for stmt in block {
             for root in stmt.kind.exprs() {
                 for_each_expr(function, root, &mut |id| {
-                    let times = if apart { kernel.copies() } else { kernel.of_expr(id) };
+                    let times = if divergent { kernel.copies() } else { kernel.of_expr(id) };
                     // A value that is uniform over copies is mostly loop-invariant, too, and computed once per unrolled
                     // body.
                     let once = if (kernel.is_of_thread)(id) { 1.0 } else { together };
@@ -139,42 +139,42 @@ impl WorkEstimate<'_, '_> {
                 StmtKind::Op { args, .. } => {
                     // Each copy has its own operation, and they run one after the other.
                     self.work.issues += weight * kernel.copies();
-                    self.work.turns += weight * kernel.copies() * SCATTERED * args.len().min(1) as f64;
+                    self.work.transactions += weight * kernel.copies() * SCATTERED * args.len().min(1) as f64;
                 }
                 StmtKind::Call { .. } => self.work.issues += weight * kernel.copies() * CALL,
                 StmtKind::If { cond, then, otherwise } => {
                     let parts = kernel.any.expr(function, *cond) && self.data.decides(function, *cond);
                     let weight = if parts { weight / 2.0 } else { weight };
-                    self.block(then, weight, apart || parts)?;
-                    self.block(otherwise, weight, apart || parts)?;
+                    self.block(then, weight, divergent || parts)?;
+                    self.block(otherwise, weight, divergent || parts)?;
                 }
                 StmtKind::Loop { body, step } => {
                     if kernel.any.splits(function, body) && self.data.leaves(kernel.any, function, body) {
                         return Err("its threads leave a loop on conditions that depend on data");
                     }
-                    let known = turns(function, body);
+                    let known = trip_count(function, body);
                     self.work.has_loops |= known.is_none();
-                    let weight = weight * known.map_or(TURNS, |turns| turns.clamp(1.0, MOST_TURNS));
-                    self.block(body, weight, apart)?;
-                    self.block(step, weight, apart)?;
+                    let weight = weight * known.map_or(UNKNOWN_TRIP_COUNT, |count| count.clamp(1.0, MOST_ITERATIONS));
+                    self.block(body, weight, divergent)?;
+                    self.block(step, weight, divergent)?;
                 }
                 StmtKind::Assign(..) | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
             }
         }
-        let far = self.accesses(&loads, weight, apart, true);
-        let times = if apart { kernel.copies() } else { 1.0 };
+        let far = self.accesses(&loads, weight, divergent, true);
+        let times = if divergent { kernel.copies() } else { 1.0 };
         if far {
             self.work.far_waits += weight * times / together;
         } else if !loads.is_empty() {
             self.work.near_waits += weight * times / together;
         }
-        self.accesses(&stores, weight, apart, false);
+        self.accesses(&stores, weight, divergent, false);
         Ok(())
     }
 
     /// Adds the accesses of adjacent statements; equal addresses of several copies count once. Returns whether one of
     /// them goes to device memory: to an address that threads do not share.
-    fn accesses(&mut self, pointers: &[ExprId], weight: f64, apart: bool, loads: bool) -> bool {
+    fn accesses(&mut self, pointers: &[ExprId], weight: f64, divergent: bool, loads: bool) -> bool {
         let [x, y, z] = self.kernel.factors;
         let mut far = false;
         let mut of_threads = HashSet::new();
@@ -208,7 +208,7 @@ impl WorkEstimate<'_, '_> {
                 groups.entry((size, rest)).or_default().insert(constant, pointer);
             }
         }
-        let alone = if apart { self.kernel.copies() } else { 1.0 };
+        let alone = if divergent { self.kernel.copies() } else { 1.0 };
         for ((size, rest), places) in groups {
             let mut places: Vec<(i128, ExprId)> = places.into_iter().collect();
             places.sort_unstable_by_key(|(constant, _)| *constant);
@@ -216,9 +216,9 @@ impl WorkEstimate<'_, '_> {
             while at < places.len() {
                 let (first, pointer) = places[at];
                 let run = self.run(&rest, &places[at..], size);
-                let turns = self.parts(pointer, size * run as i128);
+                let transactions = self.parts(pointer, size * run as i128);
                 self.work.issues += weight;
-                self.work.turns += weight * turns * if apart && loads { alone.min(2.0) } else { 1.0 };
+                self.work.transactions += weight * transactions * if divergent && loads { alone.min(2.0) } else { 1.0 };
                 debug_assert!(places[at..].iter().all(|(constant, _)| *constant >= first), "they are in order");
                 at += run;
             }
@@ -325,7 +325,7 @@ fn slots(function: &Function, id: ExprId) -> f64 {
 }
 
 /// The trip count of a loop, if the bound of its induction variable is a constant.
-fn turns(function: &Function, body: &Block) -> Option<f64> {
+fn trip_count(function: &Function, body: &Block) -> Option<f64> {
     let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return None };
     let bound = match (function.class(*cond), then.as_slice()) {
         (Class::Arith(Arith::Unary(UnaryOp::Not, compare)), [Stmt { kind: StmtKind::Break, .. }]) => {
@@ -338,7 +338,7 @@ fn turns(function: &Function, body: &Block) -> Option<f64> {
         (Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_), _) => None,
     };
     match function.class(bound?) {
-        Class::Leaf(Leaf::Const(Const::Int(turns))) => Some(turns as f64),
+        Class::Leaf(Leaf::Const(Const::Int(count))) => Some(count as f64),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
     }
 }
