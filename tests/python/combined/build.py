@@ -111,7 +111,7 @@ class Build:
     def array(
         self, stem: str, dtype: str, extents: tuple[str | int, ...], values: tuple[str, int, int] = ("ints", 0, 9)
     ) -> str:
-        """A new array. Its name says nothing; its type does not change from launch to launch."""
+        """A new array. Its name is arbitrary; its type is the same in all launches."""
         name = self.new(stem)
         layout = "C"
         if self.maybe(0.16):

@@ -1,4 +1,4 @@
-"""Runs a program on weft and by the reference, and says how the results differ."""
+"""Runs a program on weft and by the reference, and reports how the results differ."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class ArrayWriter(ViewWriter):
         return np.dtype(self.pick(*(names if dtype.kind in "iub" else names[:2])))
 
     def parameter_statement(self, scope: Scope, name: str) -> list[str]:
-        """Of all elements: with the type of the sum, or what it starts with."""
+        """A reduction of all elements, with a dtype or an initial value."""
         whole = self.row(scope) if scope.rows and self.maybe(0.6) else ""
         whole = whole or (self.pick(*scope.planes)[0] if scope.planes else self.row(scope))
         dtype = scope.type_of(whole).dtype
@@ -174,7 +174,7 @@ class ArrayWriter(ViewWriter):
     # Ranges and iterators.
 
     def own_range(self, scope: Scope) -> str:
-        """A range whose ends are not known."""
+        """A range whose bounds are not constants."""
         inputs = [text for text in scope.inputs if scope.is_int(text)]
         if not inputs:
             raise TypeError("no ints")

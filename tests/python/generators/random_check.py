@@ -1,4 +1,4 @@
-"""Runs one random program on weft and on the oracle, and says how they differ.
+"""Runs one random program on weft and on the oracle, and reports how the results differ.
 
 Used by `conformance/language/test_random_programs.py`, by `fuzz.py`, which runs very many, and by its minimizer.
 """
@@ -114,7 +114,7 @@ def typed(program: Program) -> str:
 
 
 def run_oracle(program: Program, *, otherwise: bool = False) -> list[object]:
-    """The arguments after the program ran on the oracle with the types that weft must give."""
+    """The arguments after the program ran on the oracle with the types that weft must infer."""
     names = names_of(program.source)
     tree = elaborate(program.source, program.types, program.kept, names)
     kernel = rewrite.kernel_of(tree, {**names, "np": np, "cuda": cuda})
@@ -167,7 +167,7 @@ def twin(arg: object) -> object:
 def compare(program: Program, source: str, wanted: list[object], *, tuples: bool = False) -> None:
     """Runs a source on weft; AssertionError where its arguments differ from those that are wanted.
 
-    With `tuples` the source is what `typed` gives, in which objects have become tuples.
+    With `tuples`, the source is the result of `typed`, in which objects have become tuples.
     """
     module = module_of(source)
     got = [twin(arg) for arg in program.args]

@@ -94,7 +94,7 @@ class ExpressionWriter:
         self.spelling = random.Random(seed ^ 0x1F83D9ABFB41BD6B)  # separate: spelling does not change the program
         self.functions = Functions({})
         self.count = 0
-        self.in_index = False  # an index has known indices only
+        self.in_index = False  # nested indices are constants only
         self.kinds: dict[str, list[str]] = {}  # of the parameters of each function: number, complex, row, ...
         self.calling = self.pick(0.02, 0.05, 0.25)  # how often an operation is a call
 
@@ -119,7 +119,7 @@ class ExpressionWriter:
         return self.typed_literal()
 
     def spelled(self, value: bool | int | float) -> str:
-        """A literal, or a constant expression that Python's compiler makes one of."""
+        """A literal, or a constant expression that Python's compiler folds to one."""
         return spelled(self.spelling, value) if self.spelling.random() < 0.15 else repr(value)
 
     def constant(self) -> str:

@@ -21,7 +21,7 @@ class CarriedWriter(StatementWriter):
     # Variables that are first assigned in a loop: those in `functions.kept`.
 
     def carried_statement(self, scope: Scope, depth: int) -> list[str]:
-        """A loop whose first iteration gives a variable its first value and whose later iterations use it."""
+        """A loop whose first iteration initializes a variable that later iterations use."""
         name = self.fresh("r")
         self.functions.kept.add(name)
         first, later, use = self.carried_values(scope, name)

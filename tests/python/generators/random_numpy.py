@@ -73,7 +73,7 @@ class Generator(Expressions):
         self.column = {"oi": 0, "of": 0}
         self.loops: list[Loop] = []
 
-    # Statements: each gives lines with their indents, and changes the environment; None is one that is never reached.
+    # Statements: each returns lines with their indents, and updates the environment, which is None if unreachable.
 
     def assign(self, env: Env, depth: int, lines: list[object], indent: int) -> None:
         name = self.pick(*(name for name, var in env.items() if not var.fixed), self.fresh(), self.fresh())

@@ -58,7 +58,7 @@ class Node:
 
 @dataclass
 class Var:
-    """The known value of a variable."""
+    """The constant value of a variable."""
 
     kind: str
     low: int = 0
@@ -324,7 +324,7 @@ class Expressions:
         return Node(f"np.{name}({a.text}, {b.text})", f"np.{name}({a.oracle}, {b.oracle})", kind)
 
     def comparison(self, env: Env, depth: int) -> Node | None:
-        """A comparison or a chain of them, no part of which is known when the kernel is compiled."""
+        """A comparison or a chain of them, no part of which is a compile-time constant."""
         nodes = [self.expr(env, depth - 1) for _ in range(self.pick(2, 3, 3, 4))]
         if any(a.known and b.known for a, b in itertools.pairwise(nodes)):
             return None
@@ -371,7 +371,7 @@ class Expressions:
         return Node(*(f"{name}({text}, {arrays})" for text in texts), gives, low, high)
 
     def of_kind(self, env: Env, kind: str, depth: int) -> Node:
-        """An expression of a kind that is not known when the kernel is compiled."""
+        """An expression of a kind that is not a compile-time constant."""
         for _ in range(6):
             node = self.expr(env, depth)
             if node.kind == kind and not node.known:

@@ -1,7 +1,7 @@
 """Random vectors, named tuples, dataclasses, enums and `None`, for `random_programs.py`.
 
 The classes and dtypes that a program has are lines of its module (`definitions`). Its arguments of these types are
-`Made` and `Chosen`, of which each module makes objects of its own classes.
+`Made` and `Chosen`, from which each module creates objects of its own classes.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ class ObjectWriter(RecordWriter):
         return lines
 
     def member(self, scope: Scope, of: str, but: str = "") -> str:
-        """An expression of a member of an enum that is not known."""
+        """An expression of a member of an enum that is not a constant."""
         names = [name for name, ty in scope.typer.env.items() if isinstance(ty, Member) and ty.of == of]
         return self.pick(*names, *names[-2:]) if names else self.known_member(of, but)
 

@@ -55,7 +55,7 @@ class OperationWriter(TextWriter):
                 shape = self.pick((5,), (2, 3))
                 name = f"as{number}"
                 args[name] = self.laid_out(self.array(dtype, shape))
-                if dtype.startswith("float"):  # which of two zeros comes first is unspecified
+                if dtype.startswith("float"):  # the order of two zeros is unspecified
                     args[name][...] += np.asarray(0.0625, args[name].dtype)
                 self.stepped[name] = kind, shape
             args["ao"] = self.laid_out(

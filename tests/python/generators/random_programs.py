@@ -5,10 +5,10 @@ shared memory between barriers, sums of all threads are integers, floats are sma
 by powers of two or by one another once, so that a fused multiply-add changes nothing. Conditions mostly depend on an
 argument, since a constant condition drops a branch and its types.
 
-The generator types what it writes with `typed_rewrite.Typer` and throws away what has no type. Its parts:
+The generator types each statement with `typed_rewrite.Typer` and discards those without a type. Its parts:
 `random_expressions.py`, `random_values.py` (complex numbers, tuples), `random_memory.py` (views, atomics, barriers),
-`random_statements.py`, `random_loop_carried.py`, `random_integer_limits.py` and `random_sequences.py` (what is rare, in
-features of which each program has some). This module writes functions and the kernel.
+`random_statements.py`, `random_loop_carried.py`, `random_integer_limits.py` and `random_sequences.py` (rare
+features, of which each program has some). This module writes functions and the kernel.
 """
 
 from __future__ import annotations

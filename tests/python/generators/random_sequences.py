@@ -260,7 +260,7 @@ class SequenceWriter(EdgeWriter):
                 scope.typer.env[name] = types[1:]
                 text = f"(_, *{name}) if {self.condition(scope, 1)}"
             else:
-                # A value in the rest would be tested before names are bound, and its known constants would be lost.
+                # A value in the rest would be tested before names are bound, and its constants would be lost.
                 names = [self.fresh("v") for _ in range(self.pick(0, 1, 1, many))]
                 scope.typer.env |= dict(zip(names, types, strict=False))
                 rest = [self.pick(number(), "_", f"({number()} | {number()})") for _ in range(many - len(names))]

@@ -97,7 +97,7 @@ class ValueWriter(ExpressionWriter):
 
     @classmethod
     def paths(cls, text: str, ty: Type, kinds: str) -> list[str]:
-        """The numbers of some kinds in a value: itself, or what indexing finds in a tuple."""
+        """The numbers of some kinds in a value: the value itself, or the items of a tuple."""
         if isinstance(ty, Named):
             found = [cls.paths(f"{text}.{field}", item, kinds) for field, item in zip(ty.fields, ty, strict=True)]
             return [path for paths in found for path in paths]

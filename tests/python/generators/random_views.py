@@ -16,7 +16,7 @@ from generators.typed_values import BRAIN, Array, Closure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONG = 12  # elements of what is reshaped: three rows of WIDTH
+LONG = 12  # elements of reshaped arrays: three rows of WIDTH
 VIEWS = (
     "{0}[:4]", "{0}.reshape(3, 4)[-1]", "{0}.reshape(-1, 4)[0, ::-1]", "{0}.reshape((4, 3)).T[2]", "{0}.ravel()[4:8]",
     "{0}[np.newaxis, 8:][0]", "{0}[:, None][4:8, 0]", "{0}.reshape(3, 4).ravel()[2:6]", "{0}[None, ::-3][0]",

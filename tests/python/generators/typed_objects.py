@@ -55,7 +55,7 @@ def vector_of(name: str) -> Named | None:
 
 
 def type_of_value(item: object) -> Type:
-    """The type of an argument, or of what a kernel captures."""
+    """The type of an argument or of a captured object."""
     if item is None:
         return NONE
     if isinstance(item, (str, bytes)):

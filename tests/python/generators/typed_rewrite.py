@@ -219,7 +219,8 @@ class Typer(
         return BOOL, ast.Compare(left, ops, operands)
 
     def links(self, node: ast.Compare, at: int, left: ast.expr, left_type: Type, operands: list) -> bool | None:
-        """The rest of a chain of comparisons, and whether it is known; links after a known false link are dropped."""
+        """The rest of a chain of comparisons, and its constant value if known; links after a constant false one are
+        dropped."""
         op, right = node.ops[at], node.comparators[at]
         ty, operand = self.compared_operand(node, right)
         operands.append(operand)
@@ -247,7 +248,7 @@ class Typer(
 
     @staticmethod
     def right_decides(decides: bool, value: bool, same: bool, nodes: list[ast.expr]) -> bool | None:
-        """The known value of `x and right`, `x or right` if `right` alone decides it; the left is a bool not known."""
+        """The known value of `x and right` or `x or right` if `right` alone determines it; the left one is unknown."""
         if not decides or not same:
             return None
         if not plain(nodes):
@@ -350,7 +351,7 @@ class Typer(
         raise TypeError(node.attr)
 
     def index(self, node: ast.expr) -> tuple[int, ast.expr]:
-        """How many dimensions an index takes away, and the index."""
+        """The number of dimensions that an index removes, and the index."""
         if isinstance(node, ast.Tuple):
             taken, parts = zip(*(self.index(part) for part in node.elts), strict=True)
             return sum(taken), ast.Tuple(list(parts), ast.Load())
@@ -483,7 +484,7 @@ class Functions:
         self.further_sums = True  # of complex numbers and float16
 
     def specialize(self, name: str, types: tuple[Type, ...]) -> tuple[str, Type]:
-        """The copy for some argument types, and what it returns."""
+        """The copy for some argument types, and its return type."""
         key = name, types
         if key in self.special:
             return self.special[key]
@@ -532,7 +533,7 @@ class Functions:
     def lift(
         self, function: Closure, names: list[str], types: tuple[Type, ...], values: tuple[Value, ...]
     ) -> tuple[str, Type, list[Type]]:
-        """The same of a function that was nested in another, also by known values of its arguments.
+        """The same for a nested function, specialized also for known values of its arguments.
 
         Also the types of the variables around it that it assigns: it returns their values after its result.
         """

@@ -243,7 +243,7 @@ class SequenceTyper:
         return tuple(types), ast.Tuple(items, ast.Load())
 
     def first_that(self, node: ast.GeneratorExp, test: Callable, *, ends: bool) -> tuple[Type, ast.expr]:
-        """Whether a test holds of an item, or of all: a chain of `or` or `and`, since no further item is taken."""
+        """`any` or `all` of a test: a chain of `or` or `and`, since the remaining items are not evaluated."""
         parts = [ast.Call(load("bool"), [test(each)], []) for each in self.turns(node.generators, node.elt)]
         if not parts:
             return np.dtype("bool"), ast.Constant(not ends)
@@ -422,7 +422,7 @@ class SequenceTyper:
         return result, ast.Subscript(ast.Tuple(parts, ast.Load()), ast.Constant(len(parts) - 1), ast.Load())
 
     def arguments(self, node: ast.expr) -> list[tuple[Type, ast.expr]]:
-        """An argument, or those that `*` makes of a tuple in a variable."""
+        """An argument, or the items of a tuple variable after `*`."""
         if not isinstance(node, ast.Starred):
             return [self.given(node)]
         ty, value = self.expr(node.value)

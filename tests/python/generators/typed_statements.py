@@ -176,7 +176,7 @@ class StatementTyper:
         return ast.If(test, body, orelse)
 
     def loop(self, node: ast.For | ast.While, start) -> list:
-        """A loop; `start` types the code before each iteration and gives the test of a while, with its known value."""
+        """A loop; `start` types the code before each iteration and returns the test of a while with its value."""
         before = dict(self.env)
         head = dict(before)
         returns, exits, unknown = len(self.returns), len(self.exits), self.unknown

@@ -1,4 +1,4 @@
-"""The types of `typed_rewrite.py`: what they are, how they join, and how values are converted."""
+"""The types of `typed_rewrite.py`: their classes, joins, and conversions of values."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Sequence:
 
 @dataclasses.dataclass(frozen=True)
 class Closure:
-    """The type of a lambda or an inner function: which it is, what it reads, and the types of its defaults."""
+    """The type of a lambda or an inner function: its definition, captured variables, and the types of its defaults."""
 
     name: str
     source: object
@@ -161,7 +161,7 @@ class Maybe:
 
 
 class Unknown(TypeError):
-    """The variable has no type yet: a later iteration of a loop gives it one."""
+    """The variable has no type yet: a later iteration of inference over the loop adds one."""
 
 
 UNKNOWN = Maybe(None)  # the type of an expression that depends on such a variable
@@ -211,7 +211,7 @@ def unify(*types: Type) -> Type:
 
 
 def merge(*types: Type) -> Type:
-    """The type of a variable after paths that give it these types. Unknown types add nothing."""
+    """The joined type of a variable. Unknown types are ignored."""
     first = types[0]
     for ty in types:
         if ty is not first:
@@ -278,7 +278,7 @@ def comparable(op: ast.cmpop, left: Type, right: Type) -> None:
 
 
 def builtin(target: str, types: tuple[np.dtype, ...]) -> np.dtype:
-    """The type that a cast or a function of numbers gives."""
+    """The result type of a cast or a function of numbers."""
     first = types[0]
     if target.startswith("np."):
         return np.dtype(target.removeprefix("np.").rstrip("_"))
@@ -338,7 +338,7 @@ _names = itertools.count()
 
 
 def conversions(have: Env, want: Env) -> list[ast.stmt]:
-    """Statements that give variables the types of another environment, and a zero where they have no value."""
+    """Statements that convert variables to the types of another environment, and initialize missing ones with zero."""
     if have is None or want is None:
         return []
     lines = []

@@ -1,6 +1,6 @@
 """Updates of views, functions of whole arrays along an axis, and iterators, for the oracle of the random programs.
 
-`typed_arrays.py` makes calls of these, as `cuda.own_update` and so on.
+`typed_arrays.py` writes calls of these functions, as `cuda.own_update`, ….
 """
 
 from __future__ import annotations

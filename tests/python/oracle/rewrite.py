@@ -1,4 +1,4 @@
-"""Rewrites a kernel's source so that all it does goes through the oracle's runtime.
+"""Rewrites a kernel's source so that all operations are calls of the oracle's runtime.
 
 `a + b` becomes `_o.binary("+", a, b)`, `a[i] = x` becomes `_o.store(a, i, x)`, `f(x)` becomes `_o.call(7, f, x)`, where
 7 is the number of the call in the source. A function that reaches a barrier becomes a generator, and calls of it

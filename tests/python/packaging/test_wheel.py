@@ -1,4 +1,5 @@
-"""The release wheel: its size, what it exports and needs, and that it works in a clean environment of each Python.
+"""The release wheel: its size, exported symbols and dependencies, and that it works in a clean environment of each
+Python.
 
 `./weft-dev test` builds the wheel and names it in WEFT_WHEEL.
 """

@@ -68,7 +68,7 @@ class Seen:
 
 @dataclass
 class Row:
-    """A kernel, and what was found."""
+    """A kernel, and the findings."""
 
     name: str
     tool: str | None
@@ -118,7 +118,7 @@ def launch(name: str) -> int:
 
 
 def look(parts: list[str]) -> int:
-    """Launch kernels on the CPU under weft's sanitizer, and print what it finds as JSON."""
+    """Launch kernels on the CPU under weft's sanitizer, and print its findings as JSON."""
     from weft.errors import SanitizerError
 
     rows = []

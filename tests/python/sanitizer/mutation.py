@@ -2,7 +2,7 @@
 """Mutation test of the sanitizer: deletes one barrier, fence, guard or initialization, and checks that it is found.
 
     python tests/python/sanitizer/mutation.py                     # all of it
-    python tests/python/sanitizer/mutation.py --only suite,04_    # what contains one of these
+    python tests/python/sanitizer/mutation.py --only suite,04_    # mutants whose names contain one of these
     python tests/python/sanitizer/mutation.py --list              # the mutants, without running them
 
 From the kernels of examples/, tests/python/acceptance/ and tests/benchmarks/ (at their tiny sizes) it deletes, one at a

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cpu
 
 @cuda.jit(sanitize="all")
 def all_wait_at_a_barrier(bar, data, out):
-    """Each thread of the grid waits for itself, and reads what another one wrote."""
+    """Each thread of the grid waits by itself, and reads an element that another one wrote."""
     i = cuda.grid(1)
     threads = cuda.gridsize(1)
     for turn in range(2):
@@ -41,7 +41,7 @@ def all_wait_at_a_barrier(bar, data, out):
 
 @cuda.jit(sanitize="all")
 def chain(flags, data, step, fences):
-    """Each block waits for the one before it or after it, and adds to what that one has written."""
+    """Each block waits for the previous or the next one, and adds to its result."""
     b = cuda.blockIdx.x
     other = b + step
     if 0 <= other < cuda.gridDim.x:

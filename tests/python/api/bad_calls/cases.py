@@ -92,7 +92,7 @@ def namespace() -> dict[str, object]:
 
 
 def verdict(case: Case, number: int) -> tuple[str, str]:
-    """Runs a case: the verdict, and what was raised or is missing."""
+    """Runs a case: the verdict, and the exception or the missing part."""
     file = f"<bad call {number}>"
     linecache.cache[file] = (len(case.code), None, case.code.splitlines(keepends=True), file)
     try:

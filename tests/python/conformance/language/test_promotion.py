@@ -160,7 +160,7 @@ def test_int64_against_uint64_compares_exactly():
     x = np.array([-1, 2**53 + 1, 2**62, -(2**63)])
     y = np.array([2**64 - 1, 2**53, 2**62, 2**63], np.uint64)
     out = launch(wide_comparisons, 1, 4, x, y, np.zeros((4, 3), np.bool_))[2]
-    # Numba compares as float64 and takes 2**53 + 1 for 2**53; weft compares the integers, as Python does.
+    # Numba compares as float64, in which 2**53 + 1 equals 2**53; weft compares the integers, as Python does.
     pairs = list(zip(x.tolist(), y.tolist(), strict=True))
     assert out.tolist() == [[a < b, a == b, a > b] for a, b in pairs]
 
