@@ -51,8 +51,8 @@ fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     static_libraries(&out);
     cut_libclc(&out);
-    assemble("access_group", &out);
-    assemble("quick", &out);
+    assemble("emit/access_group", &out);
+    assemble("checked/inline_checks", &out);
     prelude_table(&out);
     cc::Build::new().file("src/backend/llvm/shim.c").warnings(true).compile("weft_shim");
     println!("cargo:rerun-if-changed=src/backend/llvm/shim.c");
@@ -168,9 +168,10 @@ fn cut_libclc(out: &Path) {
     fs::write(out.join("libclc.id"), blake3::hash(&cut).to_hex().as_str()).expect("OUT_DIR can be written");
 }
 
-/// Assembles a file of LLVM IR of the host's back end, for its `parallel.rs` and `quick.rs`: `OUT_DIR/….bc`.
-fn assemble(name: &str, out: &Path) {
-    let source = format!("src/backend/host/{name}.ll");
+/// Assembles a file of LLVM IR of the host's back end to `OUT_DIR/NAME.bc`, for the Rust file beside it.
+fn assemble(path: &str, out: &Path) {
+    let source = format!("src/backend/host/{path}.ll");
+    let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
     println!("cargo:rerun-if-changed={source}");
     let opt = llvm().join("bin/opt");
     let result = Command::new(&opt).arg(&source).arg("-o").arg(out.join(format!("{name}.bc"))).output();

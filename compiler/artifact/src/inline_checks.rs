@@ -1,6 +1,6 @@
 //! The records that sanitized code for the CPU tests and updates inline, so that it calls the runtime only if it must.
 //!
-//! The code is in `quick.ll` of the compiler's host back end, which has the same types; the runtime owns the memory.
+//! The code is in `inline_checks.ll` of the compiler's host back end, which has the same types; the runtime owns the memory.
 
 /// The state of the running thread, in the encodings of the access records.
 #[repr(C)]
@@ -127,7 +127,7 @@ mod tests {
 
     use super::{HostPage, HostSeen};
 
-    /// The offsets that `quick.ll` assumes.
+    /// The offsets that `inline_checks.ll` assumes.
     #[test]
     fn fields_lie_where_code_looks() {
         assert_eq!((offset_of!(HostSeen, knows), offset_of!(HostSeen, unrecorded)), (40, 48));

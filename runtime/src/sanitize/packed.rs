@@ -6,7 +6,7 @@
 //! which it has at most as many as fit into 16 bytes per byte: events that no cell refers to are dropped when new ones
 //! need their room.
 //!
-//! Sanitized code also reads and changes cells, where the event of an access is known: `quick.ll` of the compiler's
+//! Sanitized code also reads and changes cells, where the event of an access is known: `inline_checks.ll` of the compiler's
 //! host back end implements the same.
 
 use super::{
@@ -324,7 +324,7 @@ mod tests {
         assert!((300_000..302_048).any(|turn| set(turn) == Err(Full)));
     }
 
-    /// As `quick.ll` counts.
+    /// As `inline_checks.ll` counts.
     #[test]
     fn fields_lie_where_code_looks() {
         assert_eq!((offset_of!(Directory, events), offset_of!(Directory, slots), SLOTS), (0, 16, 128));

@@ -1,6 +1,6 @@
 //! The record of an access: thread, time and location.
 //!
-//! Sanitized code compares and writes these: their fields have the layout that `quick.ll` of the compiler's host back
+//! Sanitized code compares and writes these: their fields have the layout that `inline_checks.ll` of the compiler's host back
 //! end specifies.
 
 /// Of an access: it was atomic, and so among the threads of a block only.
@@ -163,7 +163,7 @@ mod tests {
 
     use super::{ATOMIC, OF_BLOCK, Reads, STEP, Spot, When, Write};
 
-    /// As `quick.ll` counts.
+    /// As `inline_checks.ll` counts.
     #[test]
     fn fields_lie_where_code_looks() {
         assert_eq!((size_of::<Write>(), size_of::<Reads>()), (16, 20));

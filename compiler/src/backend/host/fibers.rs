@@ -14,18 +14,24 @@ use inkwell::{
 };
 use weft_artifact::HostContext;
 
-use super::{
-    checks::{self, Telling},
-    entry::{frame, place_of, receive},
-    hooks::{Frame, HostHooks},
-    offsets::Offsets,
-    plan::Polling,
-    recorder::Recorder,
-    seen::Seen,
-};
 use crate::{
     analysis::Rematerializable,
-    backend::llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
+    backend::{
+        host::{
+            checked::{
+                calls::{self, Telling},
+                seen::Seen,
+                sites::Recorder,
+            },
+            emit::{
+                entry::{frame, place_of, receive},
+                frame::Offsets,
+                hooks::{Frame, HostHooks},
+            },
+            plan::Polling,
+        },
+        llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
+    },
     ir::{self, CallSiteId, ConstantId, FaultId, FuncId},
 };
 
@@ -121,7 +127,7 @@ pub(super) fn emit(
     emitter.builder.position_at_end(first);
     receive(&emitter, function, slots)?;
     if hooks.telling.is_some() {
-        checks::arrays(&emitter, &hooks)?;
+        calls::arrays(&emitter, &hooks)?;
         hooks.reload(&emitter)?;
     }
     emitter.emit_block(&function.body)?;

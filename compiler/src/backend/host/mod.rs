@@ -1,42 +1,16 @@
 //! This machine's CPU: an object whose entry runs a range of blocks with the whole meaning of threads and barriers.
 //!
-//! [`plan`] cuts the kernel at its barriers and says where values live; [`offsets`] places them in scratch memory;
+//! [`plan`] cuts the kernel at its barriers and says where values live; [`frame`] places them in scratch memory;
 //! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-thread-loops.md`.
 
-mod checked;
-mod checks;
-mod clock;
+pub(crate) mod checked;
 pub(crate) mod cpu;
-mod entry;
-mod fetch;
+pub(crate) mod emit;
 mod fibers;
-mod hooks;
 pub mod jit;
-mod multiples;
-mod nodes;
-mod offsets;
-mod outline;
-mod parallel;
-mod parts;
 mod plan;
-mod privatized;
-mod quick;
-mod quotients;
-mod recorder;
-mod row_bounds;
-mod seen;
-mod standing_in;
-mod stop;
-mod strips;
 #[cfg(test)]
 mod tests;
-mod threads;
-mod transposed;
-mod uneven;
-mod walked;
-mod walked_stores;
-mod warps;
-mod whole;
 
 use std::sync::Arc;
 
@@ -48,31 +22,38 @@ use inkwell::{
 };
 use weft_artifact::{Artifact, CodeFormat, HostEntry, Kernel, Sites};
 
-use super::{
-    Emitted, kernel_of, kernel_record,
-    llvm::{
-        AddressSpaces, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
-        driver::{self, Finished, Job},
-        internal,
-        shim::{self, Depth, LeakyModule, Machine, MachineSpec},
-        size,
-    },
-    symbol,
+use crate::backend::host::{
+    checked::{calls, inline_checks},
+    emit::entry,
 };
 use crate::{
     analysis::{Rematerializable, WaitAnalysis},
+    backend::{
+        Emitted,
+        host::{
+            checked::{calls::Telling, seen::Seen, sites::Recorder},
+            emit::{
+                access_groups::Parallel,
+                frame::Offsets,
+                hooks::{Frame, HostHooks},
+                stop::Watch,
+            },
+        },
+        kernel_of, kernel_record,
+        llvm::{
+            AddressSpaces, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
+            driver::{self, Finished, Job},
+            internal,
+            shim::{self, Depth, LeakyModule, Machine, MachineSpec},
+            size,
+        },
+        symbol,
+    },
     ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, SyncScope, Type},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
-use checks::Telling;
-use hooks::{Frame, HostHooks};
-use offsets::Offsets;
-use parallel::Parallel;
 use plan::{Plan, Polling, Vectors};
-use recorder::Recorder;
-use seen::Seen;
-use stop::Watch;
 
 /// One address space for everything.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, constant: 0, local: 0, generic: 0 };
@@ -168,7 +149,7 @@ impl Strategy {
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
                 WaitAnalysis::of(module, &circles).in_module(module)
-                    || plan::meeting::arms_meet(module)
+                    || plan::warp::divergent_barrier::arms_meet(module)
                     || waits_on_circle(module, &circles)
             }
             // Nothing cuts a function that calls itself at its barriers.
@@ -242,7 +223,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
         let parallel = Parallel::new(context, cpu::has_masks(cpu))?;
         if recorder.is_some() {
-            quick::link(&cx, &machine)?;
+            inline_checks::link(&cx, &machine)?;
         }
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel, recorder.as_ref())?,
@@ -251,7 +232,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             }
         }
         if let Some(recorder) = &recorder {
-            quick::finish(&cx, recorder.n_quick())?;
+            inline_checks::finish(&cx, recorder.n_quick())?;
         }
         let bits = cpu::vector_bits(cpu).map(|bits| bits.to_string());
         let attributes: Vec<_> = bits.iter().map(|bits| ("prefer-vector-width", bits.as_str())).collect();
@@ -379,7 +360,7 @@ fn device_function(
     *hooks.arrays.borrow_mut() = arrays;
     if hooks.telling.is_some() {
         hooks.seen.set(Some(Seen::declare(&cx.types, &emitter.builder, frame.context, stacks)?));
-        checks::arrays(&emitter, &hooks)?;
+        calls::arrays(&emitter, &hooks)?;
         hooks.reload(&emitter)?;
     }
     for (index, &local) in function.params.iter().enumerate() {

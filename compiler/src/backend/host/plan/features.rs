@@ -5,8 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Guard, MOST_SEGMENTS, Node, Plan, Runs, Segment, Strips, Vectors, Walked, lockstep, rows, streams};
-use crate::ir::{Block, Function};
+use crate::{
+    backend::host::plan::{
+        Guard, MOST_SEGMENTS, Node, Plan, Runs, Segment, Strips, Vectors, Walked, loops::interchange, streams,
+        vector::fixed_rows,
+    },
+    ir::{Block, Function},
+};
 
 /// Every name, sorted.
 pub(crate) const ALL: &[&str] = &[
@@ -131,8 +136,8 @@ impl Rewrites {
     }
 
     /// Adds what loops were marked for.
-    pub(super) fn add_marked(&mut self, marked: &lockstep::Marked) {
-        let lockstep::Marked { any: _, far: _, counters, walks, turned, uneven, tiles, strides } = marked;
+    pub(super) fn add_marked(&mut self, marked: &interchange::Marked) {
+        let interchange::Marked { any: _, far: _, counters, walks, turned, uneven, tiles, strides } = marked;
         self.add("loop-interchange", !counters.is_empty());
         self.add("strided-access", !walks.is_empty());
         self.add("math-in-strided-access", !turned.is_empty());
@@ -263,7 +268,7 @@ impl Found<'_> {
         self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
         if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
             let bodies = [Some(&segment.body), segment.interior.as_ref().map(|interior| &interior.body)];
-            let is_whole = |body: &Block| rows::whole(self.plan, segment, body, width).is_some();
+            let is_whole = |body: &Block| fixed_rows::whole(self.plan, segment, body, width).is_some();
             let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
             let is_whole = has_bounds && bodies.into_iter().flatten().any(is_whole);
             self.add("masked-known-row", is_whole);

@@ -2,91 +2,59 @@
 //!
 //! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
 
-mod again;
-mod ahead;
-mod apart;
-mod axes;
-mod borders;
-mod both;
-mod cells;
-mod chains;
-mod corner;
-mod counting;
-mod crossing;
-mod dead;
-mod every;
+pub(crate) mod analysis;
+pub(crate) mod domain;
 pub(crate) mod features;
-mod flags;
-mod forms;
-mod groups;
-mod guards;
-mod interior;
-mod joined;
-mod jumps;
-mod lanes;
-mod leaving;
-mod lockstep;
-mod lookups;
-pub(crate) mod meeting;
-mod multiples;
-mod next;
-mod order;
-mod partners;
-mod places;
-mod polling;
-mod privatized;
-mod quotients;
-mod regions;
-pub(crate) mod rows;
-mod sanitized;
-mod segments;
-mod select;
-mod settled;
-mod shape;
-mod short;
-mod signs;
-mod streams;
-mod strided;
-mod strips;
-mod sums;
-mod sunk;
-mod swaps;
-mod totals;
-mod turns;
-mod uneven;
-mod uniform;
-mod walk;
-mod walked;
-mod walked_exprs;
-mod walked_stores;
-pub(crate) mod warps;
-mod webs;
+pub(crate) mod grid;
+pub(crate) mod loops;
+pub(crate) mod normalize;
+pub(crate) mod plan_ir;
+pub(crate) mod prefetch;
+pub(crate) mod regions;
+pub(crate) mod sanitize;
+pub(crate) mod vector;
+pub(crate) mod warp;
+pub(crate) mod yield_points;
 
-pub(crate) use counting::counts_only;
-pub(crate) use crossing::Crossing;
-pub(crate) use forms::{Form, Forms};
-pub(crate) use leaving::Leaving;
-pub(crate) use polling::Polling;
-pub(crate) use privatized::{Privatized, TOGETHER};
-pub(crate) use quotients::{Dividend, Division, Quotients};
-pub(crate) use settled::Pointers;
-pub(crate) use shape::{
+pub(crate) use crate::backend::host::plan::analysis::histograms::counts_only;
+pub(crate) use crate::backend::host::plan::analysis::strides::{Form, Forms};
+pub(crate) use crate::backend::host::plan::domain::div_mod::{Dividend, Division, Quotients};
+pub(crate) use crate::backend::host::plan::grid::privatize::{Privatized, TOGETHER};
+pub(crate) use crate::backend::host::plan::loops::masked_exits::Leaving;
+pub(crate) use crate::backend::host::plan::plan_ir::{
     Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners,
     Parts, Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
 };
-pub(crate) use streams::{Stream, streams};
+pub(crate) use crate::backend::host::plan::prefetch::next_block::{Stream, streams};
+pub(crate) use crate::backend::host::plan::regions::context::Crossing;
+pub(crate) use crate::backend::host::plan::sanitize::race_free::Pointers;
+pub(crate) use crate::backend::host::plan::yield_points::Polling;
 
+use crate::backend::host::plan::{
+    domain::{boundary, conjunction, div_mod, guards, interior, residue, scaled, xor_partner},
+    grid::{merge_blocks, permute_axes, privatize, split_warps},
+    loops::{interchange, masked_exits, unswitch_signs, version_extent},
+    normalize::{
+        if_convert, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values,
+        speculate_stores, split_live_ranges, structurize, unroll,
+    },
+    prefetch::{next_iteration, next_stride},
+    regions::{context, dead, distribute, form},
+    sanitize::{eligible, race_free},
+    vector::{fixed_rows, strip_mine, transpose},
+    warp::lower,
+};
 use crate::{
     analysis::{Rematerializable, never_written},
+    backend::host::plan::{
+        analysis::divergence::Uniformity, loops::masked_exits::ExitAssignments, regions::guarded::Regions,
+    },
     inline,
     ir::{
         Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt,
         StmtKind, for_each_stmt,
     },
 };
-use leaving::ExitAssignments;
-use regions::Regions;
-use uniform::Uniformity;
 
 /// With more segments than this, each is a function of its own.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
@@ -214,27 +182,27 @@ impl Plan {
         };
         loop {
             let (plan, marked) = Self::with(module, asked)?;
-            let lockstep::Marked { walks, tiles, turned, uneven, .. } = marked;
+            let interchange::Marked { walks, tiles, turned, uneven, .. } = marked;
             let uneven: Vec<LocalId> = uneven.iter().map(|uneven| uneven.counter).collect();
-            if !strips::hold_walked(&plan.cut.nodes, &uneven) {
+            if !strip_mine::hold_walked(&plan.cut.nodes, &uneven) {
                 asked.uneven = false;
                 continue;
             }
-            if !strips::hold_walked(&plan.cut.nodes, &turned) {
+            if !strip_mine::hold_walked(&plan.cut.nodes, &turned) {
                 asked.turned = false;
                 continue;
             }
             let walks = [walks, tiles].concat();
             let (nodes, crossing) = (&plan.cut.nodes, &plan.crossing.locals);
             let holds_left = if plan.apart {
-                strips::warp_holds_left(nodes, &plan.leaving, crossing)
+                strip_mine::warp_holds_left(nodes, &plan.leaving, crossing)
             } else {
-                strips::hold_left(nodes, &plan.leaving)
+                strip_mine::hold_left(nodes, &plan.leaving)
             };
             // All of a warp is one strip.
-            let holds_exits = plan.apart || strips::hold_exits(nodes, &plan.leaving);
+            let holds_exits = plan.apart || strip_mine::hold_exits(nodes, &plan.leaving);
             let next = Asked {
-                walks: asked.walks && strips::hold_all(&plan.cut.nodes, &walks),
+                walks: asked.walks && strip_mine::hold_all(&plan.cut.nodes, &walks),
                 leaving: match asked.leaving.filter(|_| holds_left) {
                     Some(_) if !holds_exits => Some(ExitAssignments::InExitBranch),
                     exits => exits,
@@ -253,17 +221,17 @@ impl Plan {
 
     /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
-        let mut module = sanitized::without_meetings(module)?;
+        let mut module = eligible::without_meetings(module)?;
         let (mut plan, ..) = Self::with(&module, Asked::PLAIN)?;
-        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && sanitized::go_together(&plan.cut.nodes);
+        let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && eligible::go_together(&plan.cut.nodes);
         // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
-        settled::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
+        race_free::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
         goes.then_some(plan)
     }
 
     /// A plan with what is asked for, and the loops that threads take together by strips or not at all.
-    fn with(module: &Module, asked: Asked) -> Option<(Self, lockstep::Marked)> {
+    fn with(module: &Module, asked: Asked) -> Option<(Self, interchange::Marked)> {
         let Asked { opt, together, walks, turned, uneven, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
@@ -272,9 +240,9 @@ impl Plan {
         let mut rewrites = features::Rewrites::new(asked.records);
         let mut module = module.clone();
         let apart = asked.apart && module.assumed().warps;
-        let x_axis = if opt && !apart { axes::best(&module, kernel, &effects) } else { 0 };
-        axes::exchange(&mut module, x_axis);
-        let joins = joined::extents(&module, &effects).filter(|_| opt && !apart);
+        let x_axis = if opt && !apart { permute_axes::best(&module, kernel, &effects) } else { 0 };
+        permute_axes::exchange(&mut module, x_axis);
+        let joins = merge_blocks::extents(&module, &effects).filter(|_| opt && !apart);
         if has_barrier {
             let before = module.functions[kernel].exprs.len();
             inline::barrier_functions(&mut module, &effects);
@@ -294,20 +262,20 @@ impl Plan {
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         let privatized =
-            if opt && !apart { privatized::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
-        let narrow = apart && apart::rewrite(&mut function, &body);
+            if opt && !apart { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
+        let narrow = apart && split_warps::rewrite(&mut function, &body);
         if opt {
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
-            step("structured-continue", |_, body| jumps::without_continue(body));
-            step("sign-unswitching", signs::part);
-            step("live-range-splitting", webs::split);
+            step("structured-continue", |_, body| structurize::without_continue(body));
+            step("sign-unswitching", unswitch_signs::part);
+            step("live-range-splitting", split_live_ranges::split);
         }
-        let is_short = opt && short::copy(&module, &mut function, &mut body);
+        let is_short = opt && version_extent::copy(&module, &mut function, &mut body);
         rewrites.add("short-extent-version", is_short);
         let quotients = if asked.quotients && joins.is_some() && !is_short {
-            quotients::copy(&module, &mut function, &mut body)
+            div_mod::copy(&module, &mut function, &mut body)
         } else {
             None
         };
@@ -317,73 +285,73 @@ impl Plan {
             let mut step = |name, rewrite: &dyn Fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
-            step("min-max-idiom", &|function, _| select::extrema(function));
-            step("full-unroll", &|function, body| turns::write_out(function, constants, body));
+            step("min-max-idiom", &|function, _| if_convert::extrema(function));
+            step("full-unroll", &|function, body| unroll::write_out(function, constants, body));
             if has_barrier {
                 step("full-unroll", &|function, body| {
-                    if rows::width(function, &Rematerializable::of(function, body)).is_some() {
-                        turns::write_out_short(function, constants, body);
+                    if fixed_rows::width(function, &Rematerializable::of(function, body)).is_some() {
+                        unroll::write_out_short(function, constants, body);
                     }
                 });
             }
-            step("nested-conditions", &|function, body| both::nest(function, body));
+            step("nested-conditions", &|function, body| nest_conditions::nest(function, body));
             if has_barrier {
-                step("guard-normalization", &corner::bound);
+                step("guard-normalization", &conjunction::bound);
             }
-            step("speculative-stores", &swaps::convert);
-            step("if-conversion", &select::convert);
+            step("speculative-stores", &speculate_stores::convert);
+            step("if-conversion", &if_convert::convert);
             step("privatized-accumulators", &|function, body| {
-                privatized::without_branches(function, &privatized, body);
+                privatize::without_branches(function, &privatized, body);
             });
-            step("flag-propagation", &flags::name);
-            step("predicate-rematerialization", &again::substitute);
+            step("flag-propagation", &propagate_flags::name);
+            step("predicate-rematerialization", &rematerialize_predicates::substitute);
             if has_barrier {
                 step("exit-value-sinking", &|function, body| {
-                    if sunk::sink(function, body) {
-                        again::substitute(function, body);
+                    if sink_exit_values::sink(function, body) {
+                        rematerialize_predicates::substitute(function, body);
                     }
                 });
             }
-            step("scalar-promotion", &|function, body| totals::keep(function, &read_only, body));
+            step("scalar-promotion", &|function, body| promote_scalars::keep(function, &read_only, body));
             if !has_barrier && !is_choice {
-                step("boundary-partition", &borders::divide);
+                step("boundary-partition", &boundary::divide);
             }
         }
         let marked = if together {
-            lockstep::mark(
+            interchange::mark(
                 &mut function,
                 &mut body,
-                lockstep::Kinds { walks: walks && !apart, turned, uneven, apart: true },
+                interchange::Kinds { walks: walks && !apart, turned, uneven, apart: true },
             )
         } else {
-            lockstep::Marked::default()
+            interchange::Marked::default()
         };
         rewrites.add_marked(&marked);
         let leaving = match asked.leaving {
-            Some(exits) => leaving::mark(&mut function, &mut body, exits),
+            Some(exits) => masked_exits::mark(&mut function, &mut body, exits),
             None => Vec::new(),
         };
         let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
         rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
-            warps::lower_for_loops(&mut module, function, body, apart);
+            lower::lower_for_loops(&mut module, function, body, apart);
         });
         let fixed = Rematerializable::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
             let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
-            let assigned = groups::count_assigned(&function, &body);
-            let groups = groups::Groups { fixed: &fixed, assigned };
+            let assigned = distribute::count_assigned(&function, &body);
+            let groups = distribute::Groups { fixed: &fixed, assigned };
             let offsets = marked.strides.iter().map(|stride| stride.offset);
             let together: Vec<LocalId> = marked.counters.iter().copied().chain(offsets).collect();
             let marks = (together.as_slice(), leaving.as_slice());
-            let cut = segments::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
+            let cut = form::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
             (uniformity, cut)
         } else {
-            (all_own(&function), segments::whole(body, is_choice))
+            (all_own(&function), form::whole(body, is_choice))
         };
         if opt {
             dead::drop_unread(&function, &fixed, &mut cut.nodes);
         }
-        let mut crossing = crossing::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
+        let mut crossing = context::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
         let mut peeler = guards::Peeler {
             function: &mut function,
             uniformity: &uniformity,
@@ -392,7 +360,7 @@ impl Plan {
         };
         let cells = |id: SharedId| module.shared[id].kind == SharedKind::Cells;
         let mut segments = 0;
-        shape::for_each_segment(&mut cut.nodes, &mut |segment| {
+        plan_ir::for_each_segment(&mut cut.nodes, &mut |segment| {
             segments += 1;
             match segment.runs {
                 Runs::Warps => {}
@@ -410,10 +378,10 @@ impl Plan {
                 interior::find(&mut peeler, segment);
             }
             if opt && !apart && segment.runs == Runs::EachThread && segment.outside.is_none() {
-                partners::find(&mut peeler, &cells, segment);
+                xor_partner::find(&mut peeler, &cells, segment);
                 if segment.partners.is_none() {
-                    every::find(&mut peeler, segment, false);
-                    multiples::find(&mut peeler, segment);
+                    residue::find(&mut peeler, segment, false);
+                    scaled::find(&mut peeler, segment);
                 }
                 if segment.partners.is_none() && segment.every.is_none() && segment.multiples.is_none() {
                     interior::find(&mut peeler, segment);
@@ -423,34 +391,34 @@ impl Plan {
                     && segment.multiples.is_none()
                     && segment.every.is_none()
                 {
-                    every::find(&mut peeler, segment, true);
+                    residue::find(&mut peeler, segment, true);
                 }
-                segment.scatters = multiples::scatters(&mut peeler, &segment.body);
+                segment.scatters = scaled::scatters(&mut peeler, &segment.body);
             }
         });
         if opt && !apart && joins.is_none() {
-            ahead::find(&peeler, &marked, &mut cut.nodes);
+            next_stride::find(&peeler, &marked, &mut cut.nodes);
         }
-        let row_width = if opt && has_barrier { rows::width(peeler.function, &fixed) } else { None };
+        let row_width = if opt && has_barrier { fixed_rows::width(peeler.function, &fixed) } else { None };
         if waits && !apart && segments <= MOST_SEGMENTS {
-            next::find(&peeler, &mut cut.nodes);
+            next_iteration::find(&peeler, &mut cut.nodes);
         }
         if apart {
-            apart::ask_lanes(&mut cut.nodes);
+            split_warps::ask_lanes(&mut cut.nodes);
         } else if opt && segments <= MOST_SEGMENTS {
-            let width = if joins.is_some() { strips::WIDEST } else { strips::IN_BLOCK };
-            let by_eights = asked.vectors.pairs && rows::come_by(strips::MORE_ROWS, &module, row_width);
-            let widths = (width, Some(rows::length(&module)), by_eights);
-            strips::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
+            let width = if joins.is_some() { strip_mine::WIDEST } else { strip_mine::IN_BLOCK };
+            let by_eights = asked.vectors.pairs && fixed_rows::come_by(strip_mine::MORE_ROWS, &module, row_width);
+            let widths = (width, Some(fixed_rows::length(&module)), by_eights);
+            strip_mine::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
             if let Some(width) = row_width {
-                next::hand_on(width, &mut cut.nodes);
+                next_iteration::hand_on(width, &mut cut.nodes);
             }
             if asked.vectors.masks {
-                walked::make(&mut peeler, &marked, &mut cut.nodes);
+                transpose::make(&mut peeler, &marked, &mut cut.nodes);
             }
         }
-        shape::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
-        crossing.locals = strips::kept(&cut.nodes);
+        plan_ir::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
+        crossing.locals = strip_mine::kept(&cut.nodes);
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
@@ -499,7 +467,7 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
     if asking.contains(&true) {
         inline::functions(&mut module, circles, &asking);
     }
-    warps::lower_for_stacks(&mut module);
+    lower::lower_for_stacks(&mut module);
     module
 }
 
@@ -510,7 +478,7 @@ fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Rematerializable)
     loop {
         let regions = Regions::of(function, body, fixed, &apart);
         let uniformity = Uniformity::of(function, body, &regions, &pinned);
-        let assigned = segments::assigned_by_threads(function, body, &uniformity);
+        let assigned = form::assigned_by_threads(function, body, &uniformity);
         let differ: Vec<LocalId> = regions.offsets().filter(|&offset| uniformity.local_varies(offset)).collect();
         if assigned.is_empty() && differ.is_empty() {
             return (regions, uniformity);

@@ -2,7 +2,7 @@
 
 use weft_artifact::Assumptions;
 
-use super::harness::llvm_assuming;
+use crate::backend::host::tests::harness::llvm_assuming;
 
 /// How many atomic steps the code of a kernel has, for launches whose arrays share no memory.
 fn steps(body: &str, types: &str) -> usize {

@@ -1,6 +1,6 @@
 //! Kernels that are cut at barriers.
 
-use super::harness::{Arg, array, kernel, llvm, matrix};
+use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
 #[test]
 fn reduction_in_a_halving_loop() {

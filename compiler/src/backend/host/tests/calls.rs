@@ -4,8 +4,13 @@ use std::fmt::Write;
 
 use weft_artifact::HostEntry;
 
-use super::harness::{array, kernel, output};
-use crate::{backend::testing::cpu_for_code, request::Target};
+use crate::{
+    backend::{
+        host::tests::harness::{array, kernel, output},
+        testing::cpu_for_code,
+    },
+    request::Target,
+};
 
 fn host(source: &str) -> HostEntry {
     let output = output(source, "void(float64[::1])", Target::Host(cpu_for_code("x86-64-v3")));

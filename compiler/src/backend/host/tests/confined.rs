@@ -1,6 +1,6 @@
 //! Kernels that write nothing beside their arrays: what their guards prove costs nothing, what it does not is compared.
 
-use super::harness::{Arg, array, confined, confined_llvm, kernel, matrix, padding};
+use crate::backend::host::tests::harness::{Arg, array, confined, confined_llvm, kernel, matrix, padding};
 
 /// The body of a kernel's IR, without what it declares.
 fn body(source: &str, signature: &str) -> String {

@@ -1,6 +1,6 @@
 //! The interior of a row: which loops it makes vectors of, and where it ends.
 
-use super::harness::{Arg, array, kernel, llvm, matrix};
+use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
 /// A body that LLVM gathers for unless the interior is told apart.
 fn body(lines: &str) -> String {

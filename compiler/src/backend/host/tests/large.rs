@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use super::harness::{Arg, Kernel, array, kernel, output};
 use crate::{
+    backend::host::tests::harness::{Arg, Kernel, array, kernel, output},
     request::{HostCpu, Target},
     target,
 };

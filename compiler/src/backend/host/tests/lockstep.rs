@@ -1,6 +1,6 @@
 //! Loops that threads take together.
 
-use super::harness::{Arg, array, kernel, llvm, matrix};
+use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
 const STRIDED: [&str; 4] = [
     "for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):\n        out[i] += x[i] + 1",

@@ -1,8 +1,10 @@
 //! The order of threads: blocks in one row, rows along another axis, loops that threads take together, and branches that are
 //! none.
 
-use super::harness::{Arg, array, kernel, llvm, matrix, module};
-use crate::backend::host::plan::{Plan, Vectors};
+use crate::backend::host::{
+    plan::{Plan, Vectors},
+    tests::harness::{Arg, array, kernel, llvm, matrix, module},
+};
 
 const MATRIX: &str = "void(int64[:,::1])";
 

@@ -1,9 +1,11 @@
 //! Where threads look up, and that they leave where they are told to.
 
-use super::harness::{Arg, array, kernel, module, padding};
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::Polling,
+    backend::host::{
+        plan::Polling,
+        tests::harness::{Arg, array, kernel, module, padding},
+    },
     ir::{StmtKind, for_each_stmt},
 };
 

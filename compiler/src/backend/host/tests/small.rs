@@ -1,6 +1,6 @@
 //! Small functions in place of their calls, and indices that conditions show to be no less than 0.
 
-use super::harness::{cpu_ir, padding};
+use crate::backend::host::tests::harness::{cpu_ir, padding};
 
 #[test]
 fn small_functions_stand_in_place_of_their_calls() {

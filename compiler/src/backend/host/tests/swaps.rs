@@ -1,6 +1,6 @@
 //! Branches between barriers that become selections, steps and halves of a row.
 
-use super::harness::llvm;
+use crate::backend::host::tests::harness::llvm;
 
 const ODD_EVEN: &str = "
 def odd_even(x):

@@ -1,10 +1,10 @@
 //! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, where what threads carry lies, and blocks
 //! near no border.
 
-use super::harness::{llvm, module};
 use crate::backend::host::{
-    offsets::Offsets,
+    emit::frame::Offsets,
     plan::{Plan, Vectors},
+    tests::harness::{llvm, module},
 };
 
 const PRODUCT: &str = "

@@ -1,6 +1,6 @@
 //! Kernels without barriers: thread loops that vectorise, and guards in their bounds.
 
-use super::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix};
+use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix};
 
 const SAXPY: &str = "
 def saxpy(a, x, y, out):

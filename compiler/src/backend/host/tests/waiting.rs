@@ -1,7 +1,6 @@
 //! Which loops are taken to wait for other threads.
 
-use super::harness::module;
-use crate::{analysis::WaitAnalysis, ir::Circles};
+use crate::{analysis::WaitAnalysis, backend::host::tests::harness::module, ir::Circles};
 
 fn waits(lines: &str) -> bool {
     let source = format!("def k(x, n, s):\n    i = cuda.grid(1)\n    {}\n", lines.replace('\n', "\n    "));

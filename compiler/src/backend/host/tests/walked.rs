@@ -1,6 +1,8 @@
 //! Walks along rows: what several turns load is a vector of each row.
 
-use super::harness::{Arg, Kernel, array, kernel, kernel_planned_as, llvm, matrix, plan_features};
+use crate::backend::host::tests::harness::{
+    Arg, Kernel, array, kernel, kernel_planned_as, llvm, matrix, plan_features,
+};
 
 const PRODUCT: &str = "
 def product(a, x, out):

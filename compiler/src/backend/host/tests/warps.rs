@@ -2,7 +2,7 @@
 
 use weft_artifact::Assumptions;
 
-use super::harness::{llvm, llvm_assuming};
+use crate::backend::host::tests::harness::{llvm, llvm_assuming};
 
 const PRODUCTS: &str = "
 def products(a, x, y):

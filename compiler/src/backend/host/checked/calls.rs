@@ -1,0 +1,371 @@
+//! Code that tells the sanitizer of its accesses: the calls.
+//!
+//! An access goes where the runtime says, which is where it would go but for those that must not be. What a kernel was
+//! not asked to tell leaves no trace in its code.
+
+use std::{
+    cell::{Cell, RefCell},
+    mem::offset_of,
+};
+
+use inkwell::{
+    AddressSpace,
+    values::{BasicValueEnum, IntValue, PointerValue},
+};
+use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, HostSeen, SiteKind};
+
+use crate::{
+    backend::{
+        host::{
+            checked::{inline_checks::Quick, seen::Seen, segments::Settled, sites::Recorder},
+            emit::hooks::HostHooks,
+        },
+        llvm::{AccessSite, FunctionEmitter, OperandValue, Result, int, internal},
+    },
+    ir::{Check, ExprId, FuncId, Function, LoadHint, Op, Order, Scope, Shuffle, Space, Type},
+    source::Span,
+};
+
+/// What one function's hooks need to tell of it.
+pub(crate) struct Telling<'a> {
+    pub(crate) recorder: &'a Recorder<'a>,
+    pub(crate) function: FuncId,
+    /// The place of the present statement.
+    pub(crate) span: Cell<Span>,
+    /// What is settled in the present code.
+    pub(crate) settled: RefCell<Option<Settled>>,
+    /// It is to be asked whether what was read is written.
+    pub(crate) asks: Cell<bool>,
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) const fn new(recorder: &'a Recorder<'a>, function: FuncId, span: Span) -> Self {
+        Self { recorder, function, span: Cell::new(span), settled: RefCell::new(None), asks: Cell::new(false) }
+    }
+}
+
+/// The address of one of the context's checks.
+fn check<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    offset: usize,
+) -> Result<PointerValue<'ctx>> {
+    let at = (offset_of!(HostContext, checks) + offset) as u64;
+    let place = crate::backend::host::emit::hooks::known_offset(emitter, context, at)?;
+    let pointer = emitter.cx.types.context.ptr_type(AddressSpace::default());
+    Ok(emitter.builder.build_load(pointer, place, "check")?.into_pointer_value())
+}
+
+/// Calls the context's `event`.
+pub(crate) fn event<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    (site, kind): (u32, u32),
+    a: IntValue<'ctx>,
+    b: IntValue<'ctx>,
+) -> Result<()> {
+    let llvm = emitter.cx.types.context;
+    let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
+    let callee = check(emitter, context, offset_of!(HostChecks, event))?;
+    let ty = llvm.void_type().fn_type(&[pointer.into(), int.into(), int.into(), long.into(), long.into()], false);
+    let (site, kind) = (int.const_int(u64::from(site), false), int.const_int(u64::from(kind), false));
+    emitter.builder.build_indirect_call(
+        ty,
+        callee,
+        &[context.into(), site.into(), kind.into(), a.into(), b.into()],
+        "",
+    )?;
+    Ok(())
+}
+
+/// The context, and what accesses are compared with.
+type Compared<'ctx> = (PointerValue<'ctx>, Option<Seen<'ctx>>);
+
+/// An access as the runtime is told of it.
+pub(crate) struct Told<'ctx> {
+    kind: SiteKind,
+    span: Span,
+    pub(crate) place: PointerValue<'ctx>,
+    bits: u32,
+    value: Option<BasicValueEnum<'ctx>>,
+    pub(crate) copy: u32,
+    /// As [`Quick::parameter`].
+    parameter: u64,
+    /// The pointer of a plain load.
+    pub(crate) loads: Option<ExprId>,
+}
+
+impl Told<'_> {
+    /// Its bytes.
+    pub(crate) const fn bytes(&self) -> u32 {
+        self.bits & AccessBits::SIZE
+    }
+}
+
+impl<'ctx> Telling<'_> {
+    fn call(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        (context, seen): Compared<'ctx>,
+        told: &Told<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let site = self.recorder.site(told.kind, told.span, &emitter.function.name);
+        let bytes = told.bytes();
+        if let Some(settled) = self.settled(emitter, told, seen)? {
+            return Self::settled_read(emitter, context, (told, site), settled);
+        }
+        self.asks.set(self.asks.get() || told.copy == HostChecks::FOLLOWED);
+        let step = step(told.bits).filter(|_| bytes >= 4 && seen.is_some_and(|seen| seen.is_of_loops()));
+        let is_quick = told.bits & AccessBits::ATOMIC == 0 || step.is_some();
+        if is_quick && told.bits & AccessBits::LOCAL == 0 && matches!(bytes, 1 | 2 | 4 | 8) {
+            self.recorder.n_quick.set(self.recorder.n_quick.get() + 1);
+            let written = told.value.map(|value| word(emitter, value)).transpose()?;
+            let &Told { place, bits, copy, parameter, .. } = told;
+            let Some(seen) = seen else { return internal("an access that is compared with nothing") };
+            return Quick { site, place, bits, bytes, copy, written, step, parameter }.emit(emitter, context, &seen);
+        }
+        Self::ask(emitter, context, (told, site))
+    }
+
+    /// Calls the context's `access`.
+    pub(crate) fn ask(
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        (told, site): (&Told<'ctx>, u32),
+    ) -> Result<PointerValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let (int, long, pointer) = (llvm.i32_type(), llvm.i64_type(), llvm.ptr_type(AddressSpace::default()));
+        let callee = check(emitter, context, offset_of!(HostChecks, access))?;
+        let ty =
+            pointer.fn_type(&[pointer.into(), int.into(), pointer.into(), int.into(), long.into(), int.into()], false);
+        let value = match told.value {
+            Some(value) => word(emitter, value)?,
+            None => long.const_zero(),
+        };
+        let args = [
+            context.into(),
+            int.const_int(u64::from(site), false).into(),
+            told.place.into(),
+            int.const_int(u64::from(told.bits), false).into(),
+            value.into(),
+            int.const_int(u64::from(told.copy), false).into(),
+        ];
+        let call = emitter.builder.build_indirect_call(ty, callee, &args, "place")?;
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::PointerValue(place)) => Ok(place),
+            _ => internal("an access goes nowhere"),
+        }
+    }
+
+    /// The number of a value that is only copied.
+    fn copy(&self, function: &Function, expr: ExprId) -> u32 {
+        let local = function.local(expr);
+        local.and_then(|local| self.recorder.copies.get(&(self.function, local))).copied().unwrap_or(0)
+    }
+
+    /// A plain access.
+    pub(crate) fn access(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        compared: Compared<'ctx>,
+        access: &AccessSite<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let Type::Ptr(element, space) = emitter.function.exprs[access.pointer].ty else {
+            return internal("an access without a pointer");
+        };
+        if self.recorder.is_unchecked(emitter.function, access.pointer) {
+            return Ok(access.address);
+        }
+        let mut bits = element.size_bytes() as u32 | of_space(space);
+        if access.natural {
+            bits |= AccessBits::NATURAL;
+        }
+        let (kind, copy) = match access.stored {
+            Some((stored, _)) => {
+                bits |= AccessBits::WRITES;
+                (SiteKind::Write, self.copy(emitter.function, stored))
+            }
+            None => {
+                bits |= AccessBits::READS;
+                let Recorder { copies, followed, .. } = self.recorder;
+                let copy = access.taken.and_then(|local| copies.get(&(self.function, local)).copied());
+                let is_followed = followed.contains(&(self.function, access.pointer));
+                (SiteKind::Read, copy.unwrap_or(if is_followed { HostChecks::FOLLOWED } else { 0 }))
+            }
+        };
+        let value = access.stored.map(|(_, value)| value);
+        let parameter = self.recorder.parameter(self.function, emitter.function, access.pointer);
+        let loads = value.is_none().then_some(access.pointer);
+        let told = Told { kind, span: access.span, place: access.address, bits, value, copy, parameter, loads };
+        self.call(emitter, compared, &told)
+    }
+
+    /// An access of an operation; its operands, the first of which is where it goes.
+    pub(crate) fn of_op(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        compared: Compared<'ctx>,
+        op: Op,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Option<PointerValue<'ctx>>> {
+        let Some(OperandValue { ty: Type::Ptr(element, space), value: BasicValueEnum::PointerValue(place) }) =
+            operands.first()
+        else {
+            return Ok(None);
+        };
+        let (kind, doing) = if let Op::Atomic { order, scope, .. } = op {
+            (SiteKind::Atomic, atomic_bits(order, scope))
+        } else if let Op::Load(hint) = op {
+            let atomic = if hint == LoadHint::Volatile { AccessBits::ATOMIC } else { 0 };
+            (SiteKind::Read, AccessBits::READS | atomic)
+        } else if let Op::Store(_) = op {
+            (SiteKind::Write, AccessBits::WRITES)
+        } else {
+            return Ok(None);
+        };
+        let bits = element.size_bytes() as u32 | of_space(*space) | doing | AccessBits::NATURAL;
+        let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
+        let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0, parameter: 0, loads: None };
+        self.call(emitter, compared, &told).map(Some)
+    }
+
+    /// A check of the module's.
+    pub(crate) fn check(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        check: Check,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let long = emitter.cx.types.context.i64_type();
+        let zero = long.const_zero();
+        let nothing = |()| Vec::new();
+        let int = |index: usize| match operands.get(index) {
+            Some(OperandValue { value: BasicValueEnum::IntValue(value), .. }) => {
+                Ok(emitter.builder.build_int_z_extend_or_bit_cast(*value, long, "")?)
+            }
+            _ => internal("a check without its numbers"),
+        };
+        let span = self.span.get();
+        let site = |kind| self.recorder.site(kind, span, &emitter.function.name);
+        match check {
+            Check::Bounds(axis) => {
+                let kind = EventKind::BOUNDS | u32::from(axis) << 8;
+                event(emitter, context, (site(SiteKind::Read), kind), int(0)?, int(1)?).map(nothing)
+            }
+            Check::Meets(kind) => event(emitter, context, (site(kind), EventKind::MEETS), int(0)?, zero).map(nothing),
+            Check::Lanes(kind, shuffle) => {
+                let how = shuffle.map_or(0, |shuffle| match shuffle {
+                    Shuffle::Index => 1,
+                    Shuffle::Up => 2,
+                    Shuffle::Down => 3,
+                    Shuffle::Xor => 4,
+                });
+                // How in the lowest byte, by how much in the second, the width from there on.
+                let builder = &emitter.builder;
+                let byte = |value| builder.build_and(value, long.const_int(31, false), "");
+                let by = builder.build_left_shift(byte(int(1)?)?, long.const_int(8, false), "")?;
+                let width = builder.build_left_shift(int(2)?, long.const_int(16, false), "")?;
+                let packed = builder.build_or(builder.build_or(by, width, "")?, long.const_int(how, false), "")?;
+                event(emitter, context, (site(kind), EventKind::LANES), int(0)?, packed).map(nothing)
+            }
+            Check::Returns => {
+                event(emitter, context, (site(SiteKind::End), EventKind::RETURNS), zero, zero).map(nothing)
+            }
+            Check::Enters => {
+                event(emitter, context, (site(SiteKind::Call), EventKind::ENTERS), zero, zero).map(nothing)
+            }
+            Check::Leaves => event(emitter, context, (0, EventKind::LEAVES), zero, zero).map(nothing),
+            Check::Used => event(emitter, context, (0, EventKind::USED), int(0)?, zero).map(nothing),
+            Check::Unwritten
+                if self.settled.borrow().as_ref().is_some_and(|settled| settled.all) && !self.asks.replace(false) =>
+            {
+                Ok(vec![emitter.cx.types.context.i32_type().const_zero().into()])
+            }
+            Check::Unwritten => {
+                let place = crate::backend::host::emit::hooks::known_offset(
+                    emitter,
+                    context,
+                    offset_of!(HostContext, unwritten) as u64,
+                )?;
+                let word = emitter.cx.types.context.i32_type();
+                let number = emitter.builder.build_load(word, place, "unwritten")?;
+                emitter.builder.build_store(place, word.const_zero())?;
+                Ok(vec![number])
+            }
+        }
+    }
+}
+
+/// A fence.
+pub(crate) fn fence<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    scope: Scope,
+) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    let of_block = long.const_int(u64::from(scope == Scope::Block), false);
+    event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
+}
+
+/// All threads of a block were at its barrier.
+pub(crate) fn met<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>) -> Result<()> {
+    let zero = emitter.cx.types.context.i64_type().const_zero();
+    event(emitter, context, (0, EventKind::MET), zero, zero)
+}
+
+/// The local arrays of a function, at its start.
+pub(crate) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
+    let long = emitter.cx.types.context.i64_type();
+    for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
+        let Some(place) = place else { continue };
+        let address = emitter.builder.build_ptr_to_int(*place, long, "")?;
+        let bytes = long.const_int(array.len.saturating_mul(array.elem.size_bytes()), false);
+        event(emitter, hooks.frame.get().context, (0, EventKind::LOCAL), address, bytes)?;
+    }
+    Ok(())
+}
+
+/// What is told of a space.
+fn of_space(space: Space) -> u32 {
+    match space {
+        Space::Global | Space::Shared | Space::Generic => 0,
+        // Nobody else writes either.
+        Space::Local | Space::Constant => AccessBits::LOCAL,
+    }
+}
+
+fn atomic_bits(order: Order, scope: Scope) -> u32 {
+    let mut bits = AccessBits::READS | AccessBits::WRITES | AccessBits::ATOMIC;
+    if scope == Scope::Block {
+        bits |= AccessBits::BLOCK_SCOPE;
+    }
+    if order.acquires() {
+        bits |= AccessBits::ACQUIRES;
+    }
+    if order.releases() {
+        bits |= AccessBits::RELEASES;
+    }
+    bits
+}
+
+/// How atomic a step is that orders nothing, as the runtime remembers it of reads (`shadow.rs`).
+fn step(bits: u32) -> Option<u64> {
+    let has = |bit: u32| bits & bit != 0;
+    let orders = has(AccessBits::ACQUIRES) || has(AccessBits::RELEASES);
+    (has(AccessBits::ATOMIC) && has(AccessBits::WRITES) && !orders)
+        .then(|| HostSeen::STEP | if has(AccessBits::BLOCK_SCOPE) { HostSeen::OF_BLOCK } else { 0 })
+}
+
+/// The bits of a number in a word.
+fn word<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+    let llvm = emitter.cx.types.context;
+    let builder = &emitter.builder;
+    let bits = if let BasicValueEnum::FloatValue(float) = value {
+        let int = if float.get_type() == llvm.f64_type() { llvm.i64_type() } else { llvm.i32_type() };
+        builder.build_bit_cast(float, int, "")?
+    } else {
+        value
+    };
+    Ok(builder.build_int_z_extend_or_bit_cast(int(bits)?, llvm.i64_type(), "")?)
+}

@@ -1,0 +1,220 @@
+//! Segments of sanitized code: twice, where reads may be settled before a thread goes on.
+//!
+//! Reads of shared arrays that nobody writes between two barriers, and of arrays that the kernel only reads, are nothing to look
+//! at if all bytes are written, which is the same for all threads of the block. So a block asks first, and has code for both: in the
+//! other one a read of such a shared array only looks whether its own bytes are written.
+
+use std::mem::offset_of;
+
+use inkwell::{
+    IntPredicate,
+    types::BasicTypeEnum,
+    values::{BasicValueEnum, IntValue, PointerValue},
+};
+use weft_artifact::{ArgType, HostChecks, HostSeen};
+
+use crate::{
+    backend::{
+        host::{
+            checked::{
+                calls::{Telling, Told},
+                inline_checks,
+                seen::Seen,
+            },
+            emit::{entry::KernelEmitter, hooks::known_offset},
+            plan::Segment,
+        },
+        llvm::{FunctionEmitter, Result, internal},
+    },
+    ir::{Base, Class, ExprId, Function, SharedId, Type, for_each_expr_of_block},
+};
+
+/// What is settled in a piece of code.
+pub(crate) struct Settled {
+    /// Shared arrays of which no read races.
+    pub(crate) arrays: Vec<SharedId>,
+    /// All of their bytes are written, and the arrays that the kernel only reads are quiet.
+    pub(crate) all: bool,
+}
+
+impl<'ctx> Seen<'ctx> {
+    /// Whether what a read of shared memory finds was written, if it is within bounds.
+    fn is_written(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        told: &Told<'ctx>,
+        is_within: IntValue<'ctx>,
+    ) -> Result<IntValue<'ctx>> {
+        let llvm = emitter.cx.types.context;
+        let (builder, long) = (&emitter.builder, llvm.i64_type());
+        let pointer = llvm.ptr_type(inkwell::AddressSpace::default());
+        let load = |ty: BasicTypeEnum<'ctx>, offset: usize| -> Result<BasicValueEnum<'ctx>> {
+            Ok(builder.build_load(ty, known_offset(emitter, self.memory, offset as u64)?, "")?)
+        };
+        let bits = load(pointer.into(), offset_of!(HostSeen, bits))?;
+        let scratch = load(long.into(), offset_of!(HostSeen, scratch))?.into_int_value();
+        let page = builder.build_and(scratch, long.const_int(!(inline_checks::PAGE - 1), false), "")?;
+        let address = builder.build_ptr_to_int(told.place, long, "")?;
+        let byte = builder.build_int_sub(address, page, "")?;
+        let byte = builder.build_select(is_within, byte, long.const_zero(), "")?.into_int_value();
+        let shift = llvm.i32_type().const_int(u64::from(told.bytes().trailing_zeros()), false);
+        let call =
+            builder.build_call(inline_checks::clear(emitter)?, &[bits.into(), byte.into(), shift.into()], "written")?;
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::IntValue(written)) => Ok(written),
+            _ => internal("it is not said what is written"),
+        }
+    }
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// A segment whose threads tell of their accesses.
+    pub(crate) fn checked_segment(&mut self, segment: &Segment) -> Result<()> {
+        let Some(all) = self.settles(segment)? else { return self.rows(segment) };
+        let (quick, slow, end) =
+            (self.emitter.block("settled"), self.emitter.block("open"), self.emitter.block("segment_end"));
+        self.emitter.builder.build_conditional_branch(all, quick, slow)?;
+        let Some(telling) = &self.hooks.telling else { return internal("nobody is told") };
+        let arrays = segment.settled.clone();
+        telling.settled.replace(Some(Settled { arrays: arrays.clone(), all: true }));
+        self.emitter.builder.position_at_end(quick);
+        self.rows(segment)?;
+        self.emitter.go(end)?;
+        telling.settled.replace(Some(Settled { arrays, all: false }));
+        self.emitter.builder.position_at_end(slow);
+        self.rows(segment)?;
+        self.emitter.go(end)?;
+        telling.settled.replace(None);
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Whether all reads are settled of which that can be asked; `None` if there are none.
+    fn settles(&self, segment: &Segment) -> Result<Option<IntValue<'ctx>>> {
+        let (Some(telling), Some(seen)) = (&self.hooks.telling, self.hooks.seen.get()) else { return Ok(None) };
+        let llvm = self.emitter.cx.types.context;
+        let (builder, long) = (&self.emitter.builder, llvm.i64_type());
+        let function = self.emitter.function;
+        let mut parameters = 0_u64;
+        for_each_expr_of_block(function, &segment.body, &mut |id| {
+            if let Class::Load(pointer) = function.class(id) {
+                parameters |= telling.settled_parameter(function, pointer);
+            }
+        });
+        let mut all: Option<IntValue<'ctx>> = None;
+        let mut also = |cond: IntValue<'ctx>| -> Result<()> {
+            all = Some(match all {
+                Some(before) => builder.build_and(before, cond, "")?,
+                None => cond,
+            });
+            Ok(())
+        };
+        if parameters != 0 {
+            let wanted = long.const_int(parameters, false);
+            let quiet = builder.build_and(seen.quiet(&self.emitter)?, wanted, "")?;
+            also(builder.build_int_compare(IntPredicate::EQ, quiet, wanted, "quiet")?)?;
+        }
+        if !segment.settled.is_empty() {
+            let pointer = llvm.ptr_type(inkwell::AddressSpace::default());
+            let place = known_offset(&self.emitter, seen.memory, offset_of!(HostSeen, bits) as u64)?;
+            let bits = builder.build_load(pointer, place, "bits")?;
+            let scratch = builder.build_ptr_to_int(self.hooks.frame.get().scratch, long, "")?;
+            let in_page = builder.build_and(scratch, long.const_int(inline_checks::PAGE - 1, false), "")?;
+            for &array in &segment.settled {
+                let Some(offset) = self.offsets.shared(array) else {
+                    return internal("a shared array without a place");
+                };
+                let shared = &self.emitter.cx.ir.shared[array];
+                let bytes = shared.len.saturating_mul(shared.elem.size_bytes());
+                let from = builder.build_int_add(in_page, long.const_int(offset, false), "")?;
+                let to = builder.build_int_add(from, long.const_int(bytes, false), "")?;
+                let written = inline_checks::written(&self.emitter)?;
+                let call = builder.build_call(written, &[bits.into(), from.into(), to.into()], "written")?;
+                match call.try_as_basic_value().basic() {
+                    Some(BasicValueEnum::IntValue(written)) => also(written)?,
+                    _ => return internal("it is not said what is written"),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl<'ctx> Telling<'_> {
+    /// The bit of the parameter in whose array a load's pointer points, if nothing is to be remembered of that where the launch
+    /// says so, whatever its address is; else 0.
+    pub(crate) fn settled_parameter(&self, function: &Function, pointer: ExprId) -> u64 {
+        let bit = self.recorder.parameter(self.function, function, pointer);
+        let Type::Ptr(element, _) = function.exprs[pointer].ty else { return 0 };
+        let bytes = element.size_bytes();
+        let known = (bit != 0).then(|| self.recorder.module.params.get(bit.trailing_zeros() as usize)).flatten();
+        match known.map(|param| &param.ty) {
+            // Its elements lie at multiples of that, and all of them in the array.
+            Some(ArgType::Array(array)) if matches!(bytes, 1 | 2 | 4 | 8) && array.dtype.size_bytes() % bytes == 0 => {
+                bit
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Of a read that may be settled: whether it is.
+    pub(crate) fn settled(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        told: &Told<'ctx>,
+        seen: Option<Seen<'ctx>>,
+    ) -> Result<Option<IntValue<'ctx>>> {
+        let settled = self.settled.borrow();
+        let (Some(Settled { arrays, all }), Some(pointer), Some(seen)) = (&*settled, told.loads, seen) else {
+            return Ok(None);
+        };
+        let function = emitter.function;
+        let is_settled = match self.recorder.pointers.declared(function, pointer) {
+            Some(Base::Shared(array)) => arrays.contains(&array),
+            Some(Base::Const(_) | Base::Dynamic | Base::Local(_)) => false,
+            None => *all && self.settled_parameter(function, pointer) != 0,
+        };
+        if !is_settled || !told.bytes().is_power_of_two() {
+            return Ok(None);
+        }
+        let mut is_settled = match self.recorder.pointers.within(function, pointer) {
+            Some(cond) => emitter.emit_int(cond)?,
+            // An index out of bounds, or that of the view that it goes through, leads far away.
+            None => {
+                let (builder, long) = (&emitter.builder, emitter.cx.types.context.i64_type());
+                let address = builder.build_ptr_to_int(told.place, long, "")?;
+                let nowhere = long.const_int(HostChecks::NOWHERE >> 1, false);
+                builder.build_int_compare(IntPredicate::ULT, address, nowhere, "")?
+            }
+        };
+        if !all {
+            let is_written = seen.is_written(emitter, told, is_settled)?;
+            is_settled = emitter.builder.build_and(is_settled, is_written, "")?;
+        }
+        if told.copy != 0 && told.copy != HostChecks::FOLLOWED {
+            is_settled = emitter.builder.build_and(is_settled, seen.copies_nothing(emitter)?, "")?;
+        }
+        Ok(Some(is_settled))
+    }
+
+    /// A read of which nothing is told if it is settled.
+    pub(crate) fn settled_read(
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        context: PointerValue<'ctx>,
+        (told, site): (&Told<'ctx>, u32),
+        is_settled: IntValue<'ctx>,
+    ) -> Result<PointerValue<'ctx>> {
+        let builder = &emitter.builder;
+        let (ask, go_on) = (emitter.block("ask"), emitter.block("go_on"));
+        let before = emitter.current()?;
+        builder.build_conditional_branch(is_settled, go_on, ask)?;
+        builder.position_at_end(ask);
+        let place = Self::ask(emitter, context, (told, site))?;
+        let asked = emitter.current()?;
+        builder.build_unconditional_branch(go_on)?;
+        builder.position_at_end(go_on);
+        let phi = builder.build_phi(told.place.get_type(), "place")?;
+        phi.add_incoming(&[(&told.place, before), (&place, asked)]);
+        Ok(phi.as_basic_value().into_pointer_value())
+    }
+}

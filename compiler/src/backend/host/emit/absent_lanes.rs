@@ -1,0 +1,125 @@
+//! Threads of a strip whose last ones may not be there: the last one that is stands in for them.
+
+use inkwell::{IntPredicate, values::IntValue};
+
+use crate::{
+    backend::{
+        host::emit::{
+            access_groups::Shape,
+            entry::KernelEmitter,
+            hooks::{count, index},
+            strips::{Common, Row, Span, Strip, StripRow},
+            threads::RangeValues,
+        },
+        llvm::{Result, internal},
+    },
+    ir::CompareOp,
+};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
+    /// whether it is there.
+    pub(crate) fn walking_strips(
+        &mut self,
+        common: &Common<'_, 'ctx>,
+        row: Row<'ctx>,
+        (low, high): Span<'ctx>,
+    ) -> Result<()> {
+        let (width, one) = (self.int(common.strips.width), self.int(1));
+        let builder = &self.emitter.builder;
+        let threads = builder.build_int_nuw_sub(high, low, "")?;
+        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
+        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
+        let bound = index(&self.emitter, high)?;
+        let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
+        let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
+        self.counted("strip", (self.int(0), turns), |this, turn| {
+            let builder = &this.emitter.builder;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let rows = vec![StripRow { row, places }];
+            let (most, shape) = (common.strips.width, Shape::Vectors);
+            this.one(common, Strip { rows, from, width, most, padded: true, shape, present: None, asked: vec![asked] })
+        })?;
+        Ok(())
+    }
+
+    /// Which of the strip's threads is present.
+    pub(crate) fn present(&self) -> Option<IntValue<'ctx>> {
+        Some(self.strip.as_ref()?.present?.1)
+    }
+
+    /// Which thread of the strip that is here is the last one.
+    pub(crate) fn last_lane(&self) -> Result<IntValue<'ctx>> {
+        let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
+        let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
+        let builder = &self.emitter.builder;
+        let high = builder.build_int_truncate(*high, from.get_type(), "")?;
+        Ok(builder.build_int_sub(builder.build_int_sub(high, *from, "")?, self.int(1), "last")?)
+    }
+
+    /// Makes a thread of the strip the present one, or the last one in its place if it is not there.
+    fn stand_in(&mut self, lane: IntValue<'ctx>, last: IntValue<'ctx>) -> Result<()> {
+        let at = self.choose("llvm.umin", lane, last.into())?;
+        let Some(strip) = self.strip.as_mut() else { return internal("lanes of no strip") };
+        let [StripRow { row: ([y, z], _), .. }] = *strip.rows.as_slice() else { return internal("several rows") };
+        strip.present = Some((0, at));
+        let x = count(&self.emitter, strip.from, at)?;
+        self.set_thread([x, y, z]);
+        Ok(())
+    }
+
+    /// Runs `body` for each thread of the strip, and once more for the last one in place of each that is not there.
+    pub(crate) fn lanes_or_last(&mut self, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let last = self.last_lane()?;
+        self.lanes(false, |this, _| {
+            let Some(lane) = this.present() else { return internal("a strip without a thread") };
+            this.stand_in(lane, last)?;
+            body(this, lane)
+        })
+    }
+
+    /// Of each thread of the strip whether it is there.
+    pub(crate) fn lanes_there(&self) -> Result<Vec<IntValue<'ctx>>> {
+        let last = self.last_lane()?;
+        let most = self.strip.as_ref().map_or(0, |strip| strip.most);
+        let is_there = |lane| self.emitter.builder.build_int_compare(IntPredicate::ULE, self.int(lane), last, "");
+        Ok((0..most).map(is_there).collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// As [`Self::lanes_or_last`], for the first `lanes`, as straight code of which no vectors are made.
+    pub(crate) fn first_lanes_or_last(
+        &mut self,
+        lanes: u32,
+        mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let (before, last) = (self.strip.clone(), self.last_lane()?);
+        for lane in 0..lanes {
+            let lane = self.int(lane);
+            self.stand_in(lane, last)?;
+            body(self, lane)?;
+        }
+        self.strip = before;
+        Ok(())
+    }
+
+    /// Runs `body` for all threads of the strip, whether they are there or not.
+    pub(crate) fn unasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let asked = self.strip.as_mut().map(|strip| std::mem::take(&mut strip.asked));
+        body(self)?;
+        self.ask(asked.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Runs `body` in a copy of what the strip carries, for one thread after the other.
+    pub(crate) fn one_by_one(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.aside(|this| {
+            let before = this.strip.clone();
+            if let Some(strip) = &mut this.strip {
+                strip.shape = Shape::Single;
+            }
+            body(this)?;
+            this.strip = before;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows in parts of which each thread's index has one quotient ([`crate::backend::host::plan::Quotients`]).
+
+use inkwell::{IntPredicate, values::IntValue};
+
+use crate::backend::{
+    host::{
+        emit::{
+            entry::KernelEmitter,
+            hooks::{Frame, index},
+        },
+        plan::{Dividend, Division, Quotients},
+    },
+    llvm::{Result, internal},
+};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// The present row of threads: in one piece, or in parts where that is worth it.
+    pub(crate) fn parts_of_row(&mut self, quotients: &Quotients) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let int = frame.row.get_type();
+        let first = self.emitter.emit_int(quotients.first)?;
+        let is_worth = self.emitter.emit_int(quotients.is_worth)?;
+        let after = std::mem::replace(&mut self.block_end, self.emitter.block("next_part"));
+        let before = self.emitter.current()?;
+        let head = self.emitter.block("part");
+        self.emitter.builder.build_unconditional_branch(head)?;
+        self.emitter.builder.position_at_end(head);
+        let phi = self.emitter.builder.build_phi(int, "part")?;
+        phi.add_incoming(&[(&int.const_zero(), before)]);
+        let done = phi.as_basic_value().into_int_value();
+        let base = self.emitter.builder.build_int_add(first, index(&self.emitter, done)?, "")?;
+        let left = self.emitter.builder.build_int_nuw_sub(frame.row, done, "")?;
+        let threads = self.divide(quotients, base, left)?;
+        let threads = self.emitter.builder.build_select(is_worth, threads, left, "row")?.into_int_value();
+        let [_, y, z] = frame.block_dim;
+        let builder = &self.emitter.builder;
+        self.threads = builder.build_int_nuw_mul(builder.build_int_nuw_mul(threads, y, "")?, z, "threads")?;
+        self.hooks.frame.set(Frame { row: threads, ..frame });
+        self.body()?;
+
+        let next_part = std::mem::replace(&mut self.block_end, after);
+        self.emitter.builder.position_at_end(next_part);
+        let builder = &self.emitter.builder;
+        let next = builder.build_int_nuw_add(done, threads, "")?;
+        phi.add_incoming(&[(&next, next_part)]);
+        let more = builder.build_int_compare(IntPredicate::ULT, next, frame.row, "")?;
+        builder.build_conditional_branch(more, head, self.block_end)?;
+        Ok(())
+    }
+
+    /// Divides for the part that begins at the thread of index `base`; gives how many of the `left` threads are in it.
+    fn divide(&mut self, quotients: &Quotients, base: IntValue<'ctx>, left: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let mut values = vec![base];
+        let mut threads = index(&self.emitter, left)?;
+        for division in &quotients.divisions {
+            let by = self.emitter.emit_int(division.by)?;
+            // Where a divisor is smaller nobody asks for what comes of it.
+            let by = self.choose("llvm.smax", by, by.get_type().const_int(1, false).into())?;
+            let (of, cuts) = match division.dividend {
+                Dividend::Index => (0, true),
+                Dividend::Remainder(of) => (Division::remainder(of), true),
+                Dividend::Quotient(of) => (Division::quotient(of), false),
+            };
+            let Some(&dividend) = values.get(of) else { return internal("a division of what comes later") };
+            let builder = &self.emitter.builder;
+            let quotient = builder.build_int_unsigned_div(dividend, by, "quotient")?;
+            let whole = builder.build_int_mul(quotient, by, "")?;
+            let remainder = builder.build_int_sub(dividend, whole, "remainder")?;
+            let to_next = builder.build_int_sub(by, remainder, "")?;
+            values.extend([quotient, remainder]);
+            if cuts {
+                threads = self.choose("llvm.umin", threads, to_next.into())?;
+            }
+        }
+        *self.hooks.of_row.borrow_mut() = values;
+        Ok(self.emitter.builder.build_int_truncate(threads, left.get_type(), "")?)
+    }
+}

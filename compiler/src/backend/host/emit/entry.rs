@@ -1,0 +1,459 @@
+//! The entry of a kernel: parameters, the loop over blocks, and inside it the nodes of the plan.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    builder::Builder,
+    module::Linkage,
+    types::BasicTypeEnum,
+    values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
+};
+
+use crate::{
+    backend::{
+        host::{
+            checked::{calls::Telling, seen::Seen, sites::Recorder},
+            emit::{
+                access_groups::Parallel,
+                frame::Offsets,
+                hooks::{Frame, HostHooks},
+                stop::Watch,
+                strips::Strip,
+                transpose::Turned,
+                warps::Carried,
+            },
+            plan::{Guard, MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
+        },
+        llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+        slot_type,
+    },
+    ir::{self, LocalId, Type},
+};
+
+/// Emits one kernel.
+pub(crate) struct KernelEmitter<'a, 'ctx> {
+    /// Emits statements at the position.
+    pub emitter: FunctionEmitter<'a, 'ctx>,
+    /// What registers mean at the position.
+    pub hooks: &'a HostHooks<'a, 'ctx>,
+    /// What to emit.
+    pub plan: &'a Plan,
+    /// Where things are in scratch memory.
+    pub offsets: &'a Offsets,
+    /// Promises that threads are independent.
+    pub parallel: &'a Parallel<'ctx>,
+    /// Emits in the entry block, where every `alloca` stands.
+    pub allocas: Builder<'ctx>,
+    /// By the local's index: the place of a thread's own while it runs.
+    pub own_places: Vec<Option<PointerValue<'ctx>>>,
+    /// What is known of all threads of a warp that is a block: guards around the position.
+    pub granted: Vec<Guard>,
+    /// Where a warp that is a block has what its threads carry.
+    pub carried: Carried<'ctx>,
+    /// By the local's index: the place of a fixed local's value for a row of threads.
+    pub row_places: Vec<Option<PointerValue<'ctx>>>,
+    /// Where `threadIdx.y` and `.z` of the present row are kept.
+    pub row_place: [PointerValue<'ctx>; 2],
+    /// Threads of a block, an `i32`.
+    pub threads: IntValue<'ctx>,
+    /// Where the next block begins.
+    pub block_end: BasicBlock<'ctx>,
+    /// Segments become functions of their own ([`crate::backend::host::emit::outline`]).
+    pub outlines: bool,
+    /// After, and the step of, each lifted loop around the position.
+    pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
+    /// The strip of threads that is here, if it is no row.
+    pub strip: Option<Strip<'ctx>>,
+    /// What the present turn of a walk along rows has in place of loads.
+    pub turned: Vec<Turned<'ctx>>,
+}
+
+/// Declares and fills the entry of a kernel whose threads are loops: it hands on what the context holds. The blocks are
+/// a function of their own because only a parameter can be said to be nobody else's.
+pub(crate) fn declare_outer<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    symbol: &str,
+    blocks: FunctionValue<'ctx>,
+) -> Result<()> {
+    let context = cx.types.context;
+    let value = cx.module.add_function(
+        symbol,
+        context.void_type().fn_type(&[cx.types.pointer(ir::Space::Generic).into()], false),
+        None,
+    );
+    cx.attribute(value, "nounwind");
+    let builder = context.create_builder();
+    builder.position_at_end(context.append_basic_block(value, "entry"));
+    let Some(BasicValueEnum::PointerValue(given)) = value.get_nth_param(0) else {
+        return internal("the entry has no context");
+    };
+    let fields = crate::backend::host::fibers::fields(&cx.types, &builder, given)?;
+    builder.build_call(
+        blocks,
+        &[
+            fields.slots.into(),
+            fields.config.into(),
+            fields.first.into(),
+            fields.last.into(),
+            fields.scratch.into(),
+            given.into(),
+        ],
+        "",
+    )?;
+    builder.build_return(None)?;
+    Ok(())
+}
+
+/// Declares the function of the blocks: `void(slots, config, first, last, scratch, context)`.
+pub(crate) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx> {
+    use inkwell::attributes::{Attribute, AttributeLoc};
+    let context = cx.types.context;
+    let (pointer, long) = (cx.types.pointer(ir::Space::Generic), context.i64_type());
+    let (pointer, long) = (pointer.into(), long.into());
+    let ty = context.void_type().fn_type(&[pointer, pointer, long, long, pointer, pointer], false);
+    let value = cx.module.add_function("weft$blocks", ty, Some(Linkage::Internal));
+    cx.attribute(value, "nounwind");
+    cx.attribute(value, "noinline");
+    for index in [0, 1, 4] {
+        for name in ["noalias", "nonnull"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(kind, 0));
+        }
+    }
+    let align = Attribute::get_named_enum_kind_id("align");
+    for (index, bytes) in [(0, 8), (1, 4), (4, 64)] {
+        value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(align, bytes));
+    }
+    value
+}
+
+/// The values at the start of the entry.
+struct Start<'ctx> {
+    frame: Frame<'ctx>,
+    watch: Watch<'ctx>,
+    first: IntValue<'ctx>,
+    last: IntValue<'ctx>,
+}
+
+/// Fills the entry.
+pub(crate) fn emit<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    value: FunctionValue<'ctx>,
+    plan: &Plan,
+    offsets: &Offsets,
+    (parallel, recorder): (&Parallel<'ctx>, Option<&Recorder<'_>>),
+) -> Result<()> {
+    let function = &cx.ir.functions[plan.kernel];
+    let allocas = cx.types.context.create_builder();
+    allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
+    let body = cx.types.context.append_basic_block(value, "start");
+    let builder = cx.types.context.create_builder();
+    builder.position_at_end(body);
+    let start = read_config(&cx.types, &builder, value)?;
+    let mut hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
+    hooks.watch.set(Some(start.watch));
+    hooks.telling = recorder.map(|recorder| Telling::new(recorder, plan.kernel, function.span));
+    if recorder.is_some() {
+        hooks.seen.set(Some(Seen::declare(&cx.types, &allocas, start.frame.context, false)?));
+    }
+    let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+    // The emitter's own first block is the loop over blocks' first.
+    let prologue = emitter.current()?;
+    builder.build_unconditional_branch(prologue)?;
+
+    let [x, y, z] = start.frame.block_dim;
+    let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
+    let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
+    for (id, local) in function.locals.iter() {
+        if !plan.own.get(id.index()).copied().unwrap_or(true) {
+            emitter.slots[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
+        }
+    }
+    let Some(BasicValueEnum::PointerValue(slots)) = value.get_nth_param(0) else {
+        return internal("the entry has other parameters");
+    };
+    receive(&emitter, function, slots)?;
+    let block_end = emitter.block("next_block");
+    let locals = function.locals.len();
+    let int = cx.types.context.i32_type();
+    let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
+    let mut entry = KernelEmitter {
+        emitter,
+        hooks: &hooks,
+        plan,
+        offsets,
+        parallel,
+        allocas,
+        own_places: vec![None; locals],
+        granted: Vec::new(),
+        carried: Carried::default(),
+        row_places: vec![None; locals],
+        row_place,
+        threads,
+        block_end,
+        outlines: cx.options.opt && plan.segments > MOST_SEGMENTS && recorder.is_none(),
+        loops: Vec::new(),
+        strip: None,
+        turned: Vec::new(),
+    };
+    entry.declare_own()?;
+    let carried = if plan.apart { entry.declare_carried(value)? } else { Vec::new() };
+    entry.blocks(&start, &carried)?;
+    entry.allocas.build_unconditional_branch(body)?;
+    Ok(())
+}
+
+/// Reads the launch configuration.
+fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: FunctionValue<'ctx>) -> Result<Start<'ctx>> {
+    let (Some(BasicValueEnum::PointerValue(config)), Some(BasicValueEnum::PointerValue(scratch))) =
+        (value.get_nth_param(1), value.get_nth_param(4))
+    else {
+        return internal("the entry has other parameters");
+    };
+    let Some(BasicValueEnum::PointerValue(context)) = value.get_nth_param(5) else {
+        return internal("the entry has other parameters");
+    };
+    let (Some(BasicValueEnum::IntValue(first)), Some(BasicValueEnum::IntValue(last))) =
+        (value.get_nth_param(2), value.get_nth_param(3))
+    else {
+        return internal("the entry has other parameters");
+    };
+    let frame = frame(types, builder, config, scratch, context)?;
+    let watch = Watch::of(types, builder, config)?;
+    Ok(Start { frame, watch, first, last })
+}
+
+/// The frame of a launch configuration; it is nobody's thread and in no block.
+pub(crate) fn frame<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    config: PointerValue<'ctx>,
+    scratch: PointerValue<'ctx>,
+    context: PointerValue<'ctx>,
+) -> Result<Frame<'ctx>> {
+    let int = types.context.i32_type();
+    let range = types.context.get_kind_id("range");
+    let field = |index: u64, name: &str, limit: Option<u64>| -> Result<IntValue<'ctx>> {
+        let at = types.context.i64_type().const_int(index, false);
+        // SAFETY: the ABI gives eight cells of 32 bits.
+        let place = unsafe { builder.build_in_bounds_gep(int, config, &[at], "")? };
+        let value = builder.build_load(int, place, name)?.into_int_value();
+        if let (Some(limit), Some(load)) = (limit, value.as_instruction()) {
+            let bounds = [int.const_int(1, false).into(), int.const_int(limit, false).into()];
+            let set = load.set_metadata(types.context.metadata_node(&bounds), range);
+            set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
+        }
+        Ok(value)
+    };
+    let (grid_limit, block_limit) = (Some(1 << 31), Some(MAX_THREADS + 1));
+    let grid_dim =
+        [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
+    let block_dim = [
+        field(3, "blockDim.x", block_limit)?,
+        field(4, "blockDim.y", block_limit)?,
+        field(5, "blockDim.z", block_limit)?,
+    ];
+    let dynamic_bytes = field(6, "dynamic_bytes", None)?;
+    let zeros = [int.const_zero(); 3];
+    let (row, rows) = (block_dim[0], [block_dim[1], block_dim[2]]);
+    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row, rows, dynamic_bytes, scratch, context })
+}
+
+/// The place of a linear number, in which `x` runs fastest.
+pub(crate) fn place_of<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    number: IntValue<'ctx>,
+    [x, y, _]: [IntValue<'ctx>; 3],
+) -> Result<[IntValue<'ctx>; 3]> {
+    let wide = |value: IntValue<'ctx>| builder.build_int_z_extend(value, types.context.i64_type(), "");
+    let (wide_x, wide_y) = (wide(x)?, wide(y)?);
+    let rows = builder.build_int_unsigned_div(number, wide_x, "")?;
+    let x = builder.build_int_unsigned_rem(number, wide_x, "")?;
+    let y = builder.build_int_unsigned_rem(rows, wide_y, "")?;
+    let z = builder.build_int_unsigned_div(rows, wide_y, "")?;
+    let narrow = |value| builder.build_int_truncate(value, types.context.i32_type(), "");
+    Ok([narrow(x)?, narrow(y)?, narrow(z)?])
+}
+
+/// Stores the slots' values into the parameters' places, which never change afterwards.
+pub(crate) fn receive<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    function: &ir::Function,
+    slots: PointerValue<'ctx>,
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let mut next = 0;
+    for &local in &function.params {
+        let info = &function.locals[local];
+        let cell = crate::backend::host::emit::hooks::known_offset(emitter, slots, 8 * next)?;
+        next += slot_type(info.ty).cells() as u64;
+        let value = emitter.builder.build_load(types.memory(info.ty)?, cell, &info.name)?;
+        if info.ty == Type::BOOL {
+            // A byte from the host: every value but 0 is true.
+            let byte = value.into_int_value();
+            let zero = byte.get_type().const_zero();
+            let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
+            emitter.set_local(local, value.into())?;
+            continue;
+        }
+        if let (true, BasicTypeEnum::IntType(int)) = (info.nonneg, types.memory(info.ty)?) {
+            let minimum = 1_u64 << (int.get_bit_width() - 1);
+            let bounds = [int.const_zero().into(), int.const_int(minimum, false).into()];
+            if let Some(load) = value.as_instruction_value() {
+                let set = load.set_metadata(types.context.metadata_node(&bounds), types.context.get_kind_id("range"));
+                set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
+            }
+        }
+        emitter.set_local(local, value)?;
+    }
+    Ok(())
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Makes places for the threads' own locals and arrays.
+    pub(crate) fn declare_own(&mut self) -> Result<()> {
+        let (cx, function) = (self.emitter.cx, self.emitter.function);
+        for (id, local) in function.locals.iter() {
+            if self.is_own(id) {
+                let place = self.allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?;
+                self.own_places[id.index()] = Some(place);
+            }
+        }
+        let mut arrays = vec![None; function.local_arrays.len()];
+        for (id, array) in function.local_arrays.iter() {
+            if self.offsets.array(id).is_none() {
+                arrays[id.index()] = Some(crate::backend::host::array_alloca(cx, &self.allocas, array)?);
+            }
+        }
+        *self.hooks.arrays.borrow_mut() = arrays;
+        Ok(())
+    }
+
+    /// `true` if a local belongs to a thread.
+    pub(crate) fn is_own(&self, local: LocalId) -> bool {
+        self.plan.own.get(local.index()).copied().unwrap_or(true)
+    }
+
+    /// The loop over blocks `first..last`; leaves the function.
+    fn blocks(&mut self, start: &Start<'ctx>, carried: &[Carried<'ctx>]) -> Result<()> {
+        let types = self.emitter.cx.types;
+        let (int, long) = (types.context.i32_type(), types.context.i64_type());
+        let builder = &self.emitter.builder;
+        let [grid_x, grid_y, _] = start.frame.grid_dim;
+        let begin = place_of(&types, builder, start.first, start.frame.grid_dim)?;
+        let joined = self.most_joined()?;
+        self.fill_privatized()?;
+        let builder = &self.emitter.builder;
+        let prologue = self.emitter.current()?;
+        let head = self.emitter.block("block");
+        let done = self.emitter.block("done");
+        let any = builder.build_int_compare(IntPredicate::ULT, start.first, start.last, "")?;
+        builder.build_conditional_branch(any, head, done)?;
+        if !self.plan.privatized.is_empty() {
+            // Who is told to leave brings what it has.
+            self.hooks.stop_to.set(Some(done));
+        }
+
+        builder.position_at_end(head);
+        let number = builder.build_phi(long, "block")?;
+        number.add_incoming(&[(&start.first, prologue)]);
+        let mut phis = Vec::new();
+        for (name, begin) in ["blockIdx.x", "blockIdx.y", "blockIdx.z"].into_iter().zip(&begin) {
+            let phi = builder.build_phi(int, name)?;
+            phi.add_incoming(&[(begin, prologue)]);
+            phis.push(phi);
+        }
+        let block = [0, 1, 2].map(|axis: usize| phis[axis].as_basic_value().into_int_value());
+        self.hooks.frame.set(Frame { block, ..self.hooks.frame.get() });
+        let one = int.const_int(1, false);
+        let width = match joined {
+            None => one,
+            Some(most) => {
+                let left_of_row = builder.build_int_nuw_sub(grid_x, block[0], "")?;
+                let left = builder.build_int_nuw_sub(start.last, number.as_basic_value().into_int_value(), "")?;
+                let left = self.choose("llvm.umin", left, long.const_int(MAX_ROW, false).into())?;
+                let left = self.emitter.builder.build_int_truncate(left, int, "")?;
+                let width = self.choose("llvm.umin", left_of_row, left.into())?;
+                self.choose("llvm.umin", width, most.into())?
+            }
+        };
+        self.join(width)?;
+        match &self.plan.quotients {
+            Some(quotients) => self.parts_of_row(quotients)?,
+            None if self.plan.apart => self.warps_of_block(carried)?,
+            None => self.body()?,
+        }
+
+        self.emitter.builder.position_at_end(self.block_end);
+        if self.plan.polling.call_is_long(self.plan.kernel) {
+            self.hooks.look_up(&self.emitter)?;
+        }
+        let builder = &self.emitter.builder;
+        let last = self.emitter.current()?;
+        let wide = builder.build_int_z_extend(width, long, "")?;
+        let next = builder.build_int_nuw_add(number.as_basic_value().into_int_value(), wide, "")?;
+        let [x, y, z] = block;
+        let next_x = builder.build_int_add(x, width, "")?;
+        let row_ends = builder.build_int_compare(IntPredicate::EQ, next_x, grid_x, "")?;
+        let new_x = builder.build_select(row_ends, int.const_zero(), next_x, "")?;
+        let next_y = builder.build_int_add(y, builder.build_int_z_extend(row_ends, int, "")?, "")?;
+        let plane_ends = builder.build_int_compare(IntPredicate::EQ, next_y, grid_y, "")?;
+        let new_y = builder.build_select(plane_ends, int.const_zero(), next_y, "")?;
+        let new_z = builder.build_int_add(z, builder.build_int_z_extend(plane_ends, int, "")?, "")?;
+        number.add_incoming(&[(&next, last)]);
+        phis[0].add_incoming(&[(&new_x, last)]);
+        phis[1].add_incoming(&[(&new_y, last)]);
+        phis[2].add_incoming(&[(&new_z, last)]);
+        let more = builder.build_int_compare(IntPredicate::ULT, next, start.last, "")?;
+        builder.build_conditional_branch(more, head, done)?;
+        builder.position_at_end(done);
+        self.take_privatized()?;
+        self.emitter.builder.build_return(None)?;
+        Ok(())
+    }
+
+    /// How many neighboring blocks may be joined in this launch; `None` if none ever are.
+    fn most_joined(&self) -> Result<Option<IntValue<'ctx>>> {
+        let Some(extents) = self.plan.joins.as_ref().filter(|_| !self.outlines) else { return Ok(None) };
+        let builder = &self.emitter.builder;
+        let extent = self.hooks.frame.get().block_dim[0];
+        let int = extent.get_type();
+        // What threads keep in scratch memory has room for a block's.
+        let keeps =
+            !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
+        // What a row of many turns touches in one of them is then in one piece.
+        let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };
+        let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (longest, extent) };
+        let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
+        for &asked in extents {
+            let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));
+            let holds = builder.build_int_compare(IntPredicate::EQ, extent, asked, "")?;
+            most = builder.build_select(holds, most, one, "joined")?.into_int_value();
+        }
+        Ok(Some(most))
+    }
+
+    /// Makes so many neighboring blocks one.
+    fn join(&mut self, width: IntValue<'ctx>) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let [x, y, z] = frame.block_dim;
+        let builder = &self.emitter.builder;
+        let row = builder.build_int_nuw_mul(x, width, "row")?;
+        self.threads = builder.build_int_nuw_mul(builder.build_int_nuw_mul(row, y, "")?, z, "threads")?;
+        self.hooks.frame.set(Frame { row, ..frame });
+        Ok(())
+    }
+
+    /// One block.
+    pub(crate) fn body(&mut self) -> Result<()> {
+        let plan = self.plan;
+        if let Some(alive) = plan.cut.alive {
+            self.fill_mask(alive, None, None)?;
+        }
+        self.nodes(&plan.cut.nodes)?;
+        self.emitter.go(self.block_end)
+    }
+}

@@ -1,0 +1,146 @@
+//! Turns of a walk that not all threads of a strip have: how many each has, and what it keeps of its last one.
+
+use inkwell::{
+    IntPredicate,
+    values::{IntValue, PointerValue, VectorValue},
+};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{entry::KernelEmitter, transpose::WIDTH},
+            plan::{Segment, Walked},
+        },
+        llvm::{Result, internal},
+    },
+    ir::{ExprId, LocalId},
+};
+
+/// Some turns.
+#[derive(Clone, Copy)]
+pub(crate) struct Turns<'ctx> {
+    /// How many there are.
+    pub(crate) most: IntValue<'ctx>,
+    /// How many of them each thread has, if not all have all.
+    pub(crate) each: Option<PointerValue<'ctx>>,
+}
+
+/// A local of which the value in each thread's last turn is kept.
+pub(crate) struct Kept<'ctx> {
+    local: LocalId,
+    place: PointerValue<'ctx>,
+    copy: PointerValue<'ctx>,
+    bytes: u64,
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// How many of some turns each thread has, and of how many it stores something: of none if it is not there.
+    pub(crate) fn turns_of_each(
+        &mut self,
+        walked: &Walked,
+        turns: IntValue<'ctx>,
+    ) -> Result<(Turns<'ctx>, Turns<'ctx>)> {
+        let same = Turns { most: turns, each: None };
+        if walked.own_limit.is_none() && walked.stores.is_empty() {
+            return Ok((same, same));
+        }
+        let int = turns.get_type();
+        let (loaded, stored) = (self.array(int.into(), WIDTH, "loaded")?, self.array(int.into(), WIDTH, "stored")?);
+        let last = self.last_lane()?;
+        self.lanes_or_last(|this, thread| {
+            let own = match walked.own_limit {
+                Some(limit) => {
+                    this.enter_with(&walked.rows, &walked.rows.load, thread)?;
+                    let limit = this.emitter.emit_int(limit)?;
+                    let place = this.emitter.slot(walked.counter)?;
+                    let builder = &this.emitter.builder;
+                    let counter = builder.build_load(limit.get_type(), place, "")?.into_int_value();
+                    let has_some = builder.build_int_compare(IntPredicate::SGT, limit, counter, "")?;
+                    let own = this.at_most(builder.build_int_sub(limit, counter, "")?, turns)?;
+                    this.emitter.builder.build_select(has_some, own, this.int(0), "own")?.into_int_value()
+                }
+                None => turns,
+            };
+            let builder = &this.emitter.builder;
+            let is_there = builder.build_int_compare(IntPredicate::ULE, thread, last, "")?;
+            let there = builder.build_select(is_there, own, this.int(0), "")?;
+            for (array, value) in [(loaded, own.into()), (stored, there)] {
+                let place = this.element_at(int.into(), array, thread)?;
+                this.emitter.builder.build_store(place, value)?;
+            }
+            Ok(())
+        })?;
+        let loaded = walked.own_limit.map(|_| loaded);
+        Ok((Turns { each: loaded, ..same }, Turns { each: Some(stored), ..same }))
+    }
+
+    /// Copies of what threads put back, with its places, before turns that not all of them have.
+    pub(crate) fn before_turns(&self, kept: &[LocalId]) -> Result<Vec<Kept<'ctx>>> {
+        let mut copies = Vec::new();
+        for &local in kept {
+            let place = self.strip.as_ref().and_then(|strip| strip.rows.first()?.places.get(&local).copied());
+            let Some(place) = place else { return internal("a crossing local without a place in its strip") };
+            let copy = self.array_of(local, WIDTH)?;
+            let bytes = u64::from(WIDTH) * self.emitter.function.locals[local].ty.host_bytes();
+            self.copy_array(place, copy, bytes)?;
+            copies.push(Kept { local, place, copy, bytes });
+        }
+        Ok(copies)
+    }
+
+    /// Copies what a turn has put back, for the threads that have the turn. A choice between what was before the turn and what is behind it
+    /// LLVM would move into the last sum, which then is not one operation with a product any more.
+    pub(crate) fn keep_turn(&mut self, kept: &[Kept<'ctx>], turn: IntValue<'ctx>, turns: Turns<'ctx>) -> Result<()> {
+        let Some(each) = turns.each.filter(|_| !kept.is_empty()) else { return Ok(()) };
+        let kept: Vec<_> = kept.iter().map(|kept| (kept.local, kept.place, kept.copy)).collect();
+        self.lanes(true, |this, _| {
+            let Some(lane) = this.present() else { return internal("a strip without a thread") };
+            let place = this.element_at(turn.get_type().into(), each, lane)?;
+            let builder = &this.emitter.builder;
+            let own = builder.build_load(turn.get_type(), place, "")?.into_int_value();
+            let has_turn = builder.build_int_compare(IntPredicate::ULT, turn, own, "")?;
+            for &(local, place, copy) in &kept {
+                let (place, copy) = (this.lane_of(place, lane, local)?, this.lane_of(copy, lane, local)?);
+                let (ty, builder) = (this.memory_type(local)?, &this.emitter.builder);
+                let (new, old) = (builder.build_load(ty, place, "")?, builder.build_load(ty, copy, "")?);
+                builder.build_store(copy, builder.build_select(has_turn, new, old, "")?)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Puts the copies in place of what threads have put back in turns that they have not.
+    pub(crate) fn after_turns(&self, kept: Vec<Kept<'ctx>>) -> Result<()> {
+        kept.into_iter().try_for_each(|Kept { place, copy, bytes, .. }| self.copy_array(copy, place, bytes))
+    }
+
+    /// By the thread: which of some turns it has.
+    pub(crate) fn masks(&self, turns: Turns<'ctx>, part: (u32, u32)) -> Result<Vec<VectorValue<'ctx>>> {
+        let Some(each) = turns.each else {
+            return Ok(vec![self.before(turns.most, part)?; WIDTH as usize]);
+        };
+        let int = turns.most.get_type();
+        let mut masks = Vec::new();
+        for thread in 0..WIDTH {
+            let place = self.element_at(int.into(), each, self.int(thread))?;
+            let own = self.emitter.builder.build_load(int, place, "")?.into_int_value();
+            masks.push(self.before(own, part)?);
+        }
+        Ok(masks)
+    }
+
+    /// The largest of what the threads of the strip compute.
+    pub(crate) fn largest(&mut self, segment: &Segment, (most, value): (LocalId, ExprId)) -> Result<()> {
+        let (place, ty) = (self.emitter.slot(most)?, self.memory_type(most)?.into_int_type());
+        let sign = 1 << (ty.get_bit_width() - 1);
+        self.emitter.builder.build_store(place, ty.const_int(sign, false))?;
+        self.lanes_or_last(|this, thread| {
+            this.enter_with(segment, &segment.load, thread)?;
+            let value = this.emitter.emit_int(value)?;
+            let before = this.emitter.builder.build_load(ty, place, "")?;
+            let largest = this.choose("llvm.smax", value, before)?;
+            this.emitter.builder.build_store(place, largest)?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! Control flow at the level of the block: what runs once, lifted branches and loops, and the masks.
+
+use inkwell::{
+    IntPredicate,
+    values::{IntValue, PointerValue},
+};
+
+use crate::{
+    backend::{
+        host::{
+            checked::calls,
+            emit::{
+                entry::KernelEmitter,
+                hooks::{byte_offset, index, known_offset},
+            },
+            plan::{Guard, MaskId, Node},
+        },
+        llvm::{Result, internal},
+    },
+    ir::LocalId,
+};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Emits nodes in order; stops after one that leaves the block.
+    pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
+        for node in nodes {
+            if self.emitter.ended()? {
+                break;
+            }
+            self.node(node)?;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        match node {
+            Node::Once { active: None, block, .. } => self.emitter.emit_block(block),
+            Node::Once { active: Some(active), guard, block } => {
+                let someone = self.any(*active, guard.as_ref())?;
+                let (run, end) = (self.emitter.block("once"), self.emitter.block("once_end"));
+                self.emitter.builder.build_conditional_branch(someone, run, end)?;
+                self.emitter.builder.position_at_end(run);
+                self.emitter.emit_block(block)?;
+                self.emitter.go(end)?;
+                self.emitter.builder.position_at_end(end);
+                Ok(())
+            }
+            Node::Segment(segment) if self.outlines => self.outlined(segment),
+            Node::Segment(segment) => self.segment(segment),
+            Node::If { cond, then, otherwise } => {
+                let leaving = self.plan.leaving.iter().find_map(|of| Some((of, of.asks(*cond)?)));
+                let Some((leaving, (most, from))) = leaving else {
+                    let cond = self.emitter.emit_int(*cond)?;
+                    return self.branch(cond, then, otherwise);
+                };
+                let cond = self.alive_at_most(leaving, most, from)?;
+                if most == 0 { self.branch(cond, then, otherwise) } else { self.alone(cond, then) }
+            }
+            Node::Guarded { guard, inside } if self.parts_warps(guard, inside) => self.guarded_of_warp(guard, inside),
+            Node::Guarded { guard, inside } => {
+                let someone = self.lets_through(guard)?;
+                self.branch(someone, inside, &[])
+            }
+            Node::Split { active, guard, cond, then_mask, else_mask, then, otherwise } => {
+                let (some, others) = self.split((*active, guard.as_ref()), *cond, *then_mask, *else_mask)?;
+                self.branch(some, then, &[])?;
+                self.branch(others, otherwise, &[])
+            }
+            Node::Barrier if self.hooks.telling.is_some() => calls::met(&self.emitter, self.hooks.frame.get().context),
+            Node::Barrier => Ok(()),
+            Node::Strips(strips) => self.strips(strips),
+            Node::Walked(walked) => self.walked(walked),
+            Node::Loop { active, guard, mask, turn_mask, body, step, counter } => {
+                let ends = counter.is_some() || self.plan.leaving.iter().any(|of| of.ends && of.is_of(body));
+                self.block_loop((*active, guard.as_ref()), (*mask, *turn_mask), ends, (body, step))
+            }
+            Node::Break => self.leave(|(end, _)| end),
+            Node::Continue => self.leave(|(_, step)| step),
+            Node::Return => self.emitter.go(self.block_end),
+        }
+    }
+
+    fn leave(
+        &self,
+        to: impl FnOnce(
+            (inkwell::basic_block::BasicBlock<'ctx>, inkwell::basic_block::BasicBlock<'ctx>),
+        ) -> inkwell::basic_block::BasicBlock<'ctx>,
+    ) -> Result<()> {
+        match self.loops.last() {
+            Some(&targets) => self.emitter.go(to(targets)),
+            None => internal("a break or continue outside of a lifted loop"),
+        }
+    }
+
+    pub(crate) fn branch(&mut self, cond: IntValue<'ctx>, then: &[Node], otherwise: &[Node]) -> Result<()> {
+        if then.is_empty() && otherwise.is_empty() {
+            return Ok(());
+        }
+        let (then_block, else_block) = (self.emitter.block("then"), self.emitter.block("else"));
+        let end = self.emitter.block("endif");
+        self.emitter.builder.build_conditional_branch(cond, then_block, else_block)?;
+        for (block, nodes) in [(then_block, then), (else_block, otherwise)] {
+            self.emitter.builder.position_at_end(block);
+            self.nodes(nodes)?;
+            self.emitter.go(end)?;
+        }
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// What is left of a strip's threads goes on: first it is asked whether there are any, and last of all they leave the loop.
+    fn alone(&mut self, few: IntValue<'ctx>, nodes: &[Node]) -> Result<()> {
+        let [asks, turns @ .., jump] = nodes else { return internal("a loop that nobody leaves") };
+        let (then, end) = (self.emitter.block("few"), self.emitter.block("many"));
+        self.emitter.builder.build_conditional_branch(few, then, end)?;
+        self.emitter.builder.position_at_end(then);
+        self.node(asks)?;
+        self.aside(|this| this.nodes(turns))?;
+        self.node(jump)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    fn block_loop(
+        &mut self,
+        (active, guard): (Option<MaskId>, Option<&Guard>),
+        (mask, turn_mask): (Option<MaskId>, Option<MaskId>),
+        ends: bool,
+        (body, step): (&[Node], &[Node]),
+    ) -> Result<()> {
+        if let Some(mask) = mask {
+            self.fill_mask(mask, active, guard)?;
+        }
+        let head = self.emitter.block("block_loop");
+        let step_block = self.emitter.block("block_step");
+        let end = self.emitter.block("block_endloop");
+        self.emitter.go(head)?;
+        self.emitter.builder.position_at_end(head);
+        let inside = mask.or(active);
+        if let Some(inside) = inside {
+            // Without a thread in it nothing would end the loop.
+            let any = self.any(inside, guard)?;
+            let turn = self.emitter.block("block_turn");
+            self.emitter.builder.build_conditional_branch(any, turn, end)?;
+            self.emitter.builder.position_at_end(turn);
+        }
+        if let Some(turn_mask) = turn_mask {
+            self.fill_mask(turn_mask, inside, guard)?;
+        }
+        self.loops.push((end, step_block));
+        self.nodes(body)?;
+        self.loops.pop();
+        self.emitter.go(step_block)?;
+        self.emitter.builder.position_at_end(step_block);
+        self.emitter.in_step = true;
+        self.nodes(step)?;
+        self.emitter.in_step = false;
+        // Who goes on alone does so once.
+        let alone =
+            |node: &&Node| matches!(node, Node::If { cond, .. } if self.plan.leaving.iter().any(|of| of.few == *cond));
+        let long = |node: &Node| self.long_turn(std::slice::from_ref(node));
+        let is_short = ends && self.strip.is_some() && !body.iter().chain(step).filter(|node| !alone(node)).any(long);
+        if !is_short && !self.emitter.ended()? {
+            self.hooks.look_up(&self.emitter)?;
+        }
+        self.emitter.go(head)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// A thread's byte of a mask.
+    pub(crate) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        let base = match self.carried.masks.get(mask as usize).copied().flatten() {
+            Some(place) => place,
+            None => {
+                let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without a place") };
+                known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?
+            }
+        };
+        byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
+    }
+
+    /// Sets a mask to another one, or to all threads; of these to those that a guard lets through.
+    pub(crate) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>, guard: Option<&Guard>) -> Result<()> {
+        if guard.is_some() {
+            self.clear_mask(mask)?;
+            return self.each_thread(guard, |this, thread| {
+                let byte = this.emitter.cx.types.context.i8_type();
+                let place = this.mask_byte(mask, thread)?;
+                let value = match from {
+                    Some(from) => {
+                        let from = this.mask_byte(from, thread)?;
+                        this.emitter.builder.build_load(byte, from, "")?.into_int_value()
+                    }
+                    None => byte.const_int(1, false),
+                };
+                this.emitter.builder.build_store(place, value)?;
+                Ok(())
+            });
+        }
+        let types = self.emitter.cx.types;
+        let zero = types.context.i32_type().const_zero();
+        let to = self.mask_byte(mask, zero)?;
+        let threads = index(&self.emitter, self.threads)?;
+        let done = if let Some(from) = from {
+            let from = self.mask_byte(from, zero)?;
+            self.emitter.builder.build_memcpy(to, 1, from, 1, threads)
+        } else {
+            let one = types.context.i8_type().const_int(1, false);
+            self.emitter.builder.build_memset(to, 1, one, threads)
+        };
+        done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
+    }
+
+    fn clear_mask(&self, mask: MaskId) -> Result<()> {
+        let types = self.emitter.cx.types;
+        let to = self.mask_byte(mask, types.context.i32_type().const_zero())?;
+        let (none, threads) = (types.context.i8_type().const_zero(), index(&self.emitter, self.threads)?);
+        let done = self.emitter.builder.build_memset(to, 1, none, threads);
+        done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
+    }
+
+    /// `true` if a thread is in the mask, of those that a guard lets through.
+    fn any(&mut self, mask: MaskId, guard: Option<&Guard>) -> Result<IntValue<'ctx>> {
+        let byte = self.emitter.cx.types.context.i8_type();
+        let seen = self.allocas.build_alloca(byte, "any")?;
+        self.emitter.builder.build_store(seen, byte.const_zero())?;
+        self.each_thread(guard, |this, thread| {
+            let place = this.mask_byte(mask, thread)?;
+            let builder = &this.emitter.builder;
+            let is_in = builder.build_load(byte, place, "")?.into_int_value();
+            let before = builder.build_load(byte, seen, "")?.into_int_value();
+            builder.build_store(seen, builder.build_or(before, is_in, "")?)?;
+            Ok(())
+        })?;
+        self.is_set(seen)
+    }
+
+    fn is_set(&self, place: PointerValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let byte = self.emitter.cx.types.context.i8_type();
+        let value = self.emitter.builder.build_load(byte, place, "")?.into_int_value();
+        Ok(self.emitter.builder.build_int_compare(IntPredicate::NE, value, byte.const_zero(), "")?)
+    }
+
+    /// Divides the active threads by their condition; says whether there are some of each kind.
+    fn split(
+        &mut self,
+        (active, guard): (Option<MaskId>, Option<&Guard>),
+        cond: LocalId,
+        then_mask: MaskId,
+        else_mask: MaskId,
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let conds = self.first_kept(cond)?;
+        let byte = self.emitter.cx.types.context.i8_type();
+        let (some, others) = (self.allocas.build_alloca(byte, "some")?, self.allocas.build_alloca(byte, "others")?);
+        for place in [some, others] {
+            self.emitter.builder.build_store(place, byte.const_zero())?;
+        }
+        let one = byte.const_int(1, false);
+        if guard.is_some() {
+            self.clear_mask(then_mask)?;
+            self.clear_mask(else_mask)?;
+        }
+        self.each_thread(guard, |this, thread| {
+            let at = index(&this.emitter, thread)?;
+            let cond = byte_offset(&this.emitter, conds, at)?;
+            let active = active.map(|mask| this.mask_byte(mask, thread)).transpose()?;
+            let (then_place, else_place) = (this.mask_byte(then_mask, thread)?, this.mask_byte(else_mask, thread)?);
+            let builder = &this.emitter.builder;
+            let load = |place| builder.build_load(byte, place, "").map(|value| value.into_int_value());
+            // What a thread that is not active left there may be anything.
+            let cond = builder.build_and(load(cond)?, one, "")?;
+            let active = active.map_or(Ok(one), load)?;
+            let then = builder.build_and(active, cond, "")?;
+            let otherwise = builder.build_xor(active, then, "")?;
+            for (place, seen, value) in [(then_place, some, then), (else_place, others, otherwise)] {
+                builder.build_store(place, value)?;
+                let before = load(seen)?;
+                builder.build_store(seen, builder.build_or(before, value, "")?)?;
+            }
+            Ok(())
+        })?;
+        Ok((self.is_set(some)?, self.is_set(others)?))
+    }
+}

@@ -1,0 +1,149 @@
+//! Segments as functions of their own.
+//!
+//! LLVM's passes look back from each loop at all that stand before it, so that hundreds of thread loops in one
+//! function take them minutes. A segment shares nothing with the next but scratch memory and what all threads have in
+//! common, so a kernel of many segments gives each a function, and compiling takes time in proportion.
+
+use std::collections::BTreeSet;
+
+use inkwell::{
+    attributes::{Attribute, AttributeLoc},
+    module::Linkage,
+    types::{BasicMetadataTypeEnum, BasicTypeEnum},
+    values::BasicMetadataValueEnum,
+};
+
+use crate::{
+    analysis::{for_each_mention, for_each_read},
+    backend::{
+        host::{
+            emit::{
+                entry::KernelEmitter,
+                hooks::{Frame, HostHooks},
+                stop::Watch,
+                warps::Carried,
+            },
+            plan::{Guard, Interior, Partners, Segment},
+        },
+        llvm::{FunctionEmitter, Result, internal},
+    },
+    ir::{ExprId, LocalId},
+};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Emits a segment as a function, and its call.
+    pub(crate) fn outlined(&mut self, segment: &Segment) -> Result<()> {
+        let cx = self.emitter.cx;
+        let function = self.emitter.function;
+        let frame = self.hooks.frame.get();
+        // No thread is present here, and what the last loop left is not.
+        let frame = Frame { thread: [cx.types.context.i32_type().const_zero(); 3], ..frame };
+        let mut types = Frame::types(&cx.types);
+        let mut args: Vec<BasicMetadataValueEnum<'ctx>> = frame.values();
+        let hidden = types.len();
+        let shared = self.shared_by(segment);
+        for &local in &shared {
+            let ty = cx.types.memory(function.locals[local].ty)?;
+            let place = self.emitter.slot(local)?;
+            args.push(self.emitter.builder.build_load(ty, place, "")?.into());
+            types.push(ty);
+        }
+        let params: Vec<BasicMetadataTypeEnum<'ctx>> =
+            types.iter().map(|&ty: &BasicTypeEnum<'ctx>| ty.into()).collect();
+        let ty = cx.types.context.void_type().fn_type(&params, false);
+        let value = cx.module.add_function("weft$segment", ty, Some(Linkage::Internal));
+        for name in ["nounwind", "noinline"] {
+            cx.attribute(value, name);
+        }
+        let (noalias, scratch) = (Attribute::get_named_enum_kind_id("noalias"), Frame::SCRATCH);
+        value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(noalias, 0));
+        let align = Attribute::get_named_enum_kind_id("align");
+        value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(align, 64));
+        self.emitter.builder.build_call(value, &args, "")?;
+        if self.goes_on_for_long(segment) {
+            self.hooks.look_up(&self.emitter)?;
+        }
+
+        let allocas = cx.types.context.create_builder();
+        allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
+        let (frame, _) = Frame::received(value)?;
+        let hooks = HostHooks::new(self.offsets, frame, (&self.plan.polling, &self.plan.fixed));
+        let config = crate::backend::host::fibers::fields(&cx.types, &allocas, frame.context)?.config;
+        hooks.watch.set(Some(Watch::of(&cx.types, &allocas, config)?));
+        let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
+        let body = emitter.current()?;
+        for (index, &local) in shared.iter().enumerate() {
+            let Some(param) = value.get_nth_param((hidden + index) as u32) else {
+                return internal("a segment with too few parameters");
+            };
+            let info = &function.locals[local];
+            let place = allocas.build_alloca(cx.types.memory(info.ty)?, &info.name)?;
+            emitter.builder.build_store(place, param)?;
+            emitter.slots[local.index()] = Some(place);
+        }
+        let [x, y, z] = frame.block_dim;
+        let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
+        let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
+        let int = cx.types.context.i32_type();
+        let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
+        let block_end = emitter.block("end");
+        let mut inner = KernelEmitter {
+            emitter,
+            hooks: &hooks,
+            plan: self.plan,
+            offsets: self.offsets,
+            parallel: self.parallel,
+            allocas,
+            own_places: vec![None; function.locals.len()],
+            granted: Vec::new(),
+            carried: Carried::default(),
+            row_places: vec![None; function.locals.len()],
+            row_place,
+            threads,
+            block_end,
+            outlines: false,
+            loops: Vec::new(),
+            strip: None,
+            turned: Vec::new(),
+        };
+        inner.emitter.in_step = self.emitter.in_step;
+        inner.declare_own()?;
+        inner.segment(segment)?;
+        inner.emitter.go(block_end)?;
+        inner.emitter.builder.position_at_end(block_end);
+        inner.emitter.builder.build_return(None)?;
+        inner.allocas.build_unconditional_branch(body)?;
+        Ok(())
+    }
+
+    /// The locals that the block shares and a segment reads; none of its threads assigns one.
+    fn shared_by(&self, segment: &Segment) -> Vec<LocalId> {
+        let function = self.emitter.function;
+        let mut shared = BTreeSet::new();
+        let mut note = |local: LocalId| {
+            if !self.is_own(local) {
+                shared.insert(local);
+            }
+        };
+        for_each_mention(function, &segment.body, &mut note);
+        let mut roots: Vec<ExprId> = Vec::new();
+        let interior = segment.interior.iter().map(|Interior { guard, .. }| guard);
+        let partners = segment.partners.iter();
+        let partners = partners.flat_map(|Partners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
+        let guards = segment.guard.iter().chain(&segment.outside);
+        for Guard { recompute, rows, ranges } in guards.chain(interior).chain(partners) {
+            roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
+            roots.extend(rows.iter().map(|&(cond, _)| cond));
+            roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));
+        }
+        roots.extend(segment.recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
+        for ahead in &segment.ahead {
+            roots.extend([ahead.pointer, ahead.step]);
+            roots.extend(ahead.before.iter().map(|&(_, value)| value));
+        }
+        for root in roots {
+            for_each_read(function, root, &mut note);
+        }
+        shared.into_iter().collect()
+    }
+}

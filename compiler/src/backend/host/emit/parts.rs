@@ -1,0 +1,366 @@
+//! Segments that run in parts of a row: once a warp, once for a group of 32 neighbors, for every so many threads, and in runs of
+//! threads whose partners are as far above or below.
+
+use inkwell::{IntPredicate, basic_block::BasicBlock, values::IntValue};
+
+use crate::backend::{
+    host::{
+        emit::{
+            access_groups::Shape,
+            entry::KernelEmitter,
+            hooks::{count, index},
+            threads::{GuardValues, RangeValues},
+        },
+        plan::{Every, Guard, Interior, LANES, Partners, Runs, Segment},
+    },
+    llvm::{Result, internal},
+};
+
+/// Runs of fewer threads are not worth their own loops.
+const SHORTEST_RUN: u64 = 16;
+
+/// Lengths of runs that are shorter.
+const NEAR_RUNS: [u64; 4] = [8, 4, 2, 1];
+
+/// Of runs of up to so many threads LLVM makes vectors of several at once, which it takes apart; a longer one is a vector.
+const LARGEST_SHUFFLED: u64 = 2;
+
+/// The copies of a segment whose threads have partners that are near.
+struct Near<'a, 'ctx> {
+    /// Where the bit is clear, and where it is set.
+    copies: [&'a Interior; 2],
+    guards: &'a [GuardValues<'ctx>; 2],
+    /// The first thread's own number.
+    first: IntValue<'ctx>,
+    bit: IntValue<'ctx>,
+    /// Where to go on behind the row.
+    end: BasicBlock<'ctx>,
+}
+
+/// The first thread of a range of a row, and the one after its last.
+type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// A segment once for each warp: its code knows a thread by its number in the block alone.
+    pub(crate) fn each_warp(&mut self, segment: &Segment) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
+        let last = count(&self.emitter, self.threads, int.const_int(LANES - 1, false))?;
+        let warps = self.emitter.builder.build_int_unsigned_div(last, lanes, "warps")?;
+        let (head, back) = self.counted("warp", (zero, warps), |this, warp| {
+            let first = this.emitter.builder.build_int_nuw_mul(warp, lanes, "")?;
+            this.set_thread([first, zero, zero]);
+            this.thread(segment, &segment.body, first, None)
+        })?;
+        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+        Ok(())
+    }
+
+    /// Runs a segment for the first of the threads `bounds` of a row in each group of 32, of which each begins at a multiple
+    /// of 32: of `threadIdx.x`, or of the thread's number.
+    pub(crate) fn groups_of_row(
+        &mut self,
+        segment: &Segment,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        by_number: bool,
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let int = low.get_type();
+        let before = if by_number { first_thread } else { int.const_zero() };
+        let (lanes, last_lane) = (int.const_int(LANES, false), int.const_int(LANES - 1, false));
+        let from = count(&self.emitter, low, before)?;
+        let to = count(&self.emitter, count(&self.emitter, high, before)?, last_lane)?;
+        let builder = &self.emitter.builder;
+        let from = builder.build_int_unsigned_div(from, lanes, "")?;
+        let to = builder.build_int_unsigned_div(to, lanes, "")?;
+        let some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+        let to = builder.build_select(some, to, from, "groups")?.into_int_value();
+        let looks = self.goes_on_for_long(segment);
+        let (head, back) = self.counted("group", (from, to), |this, group| {
+            let builder = &this.emitter.builder;
+            let start = builder.build_int_sub(builder.build_int_nuw_mul(group, lanes, "")?, before, "")?;
+            let end = builder.build_int_add(start, lanes, "")?;
+            let x = this.choose("llvm.smax", start, low.into())?;
+            let end = this.choose("llvm.smin", end, high.into())?;
+            let thread = count(&this.emitter, first_thread, x)?;
+            let end = count(&this.emitter, first_thread, end)?;
+            this.set_thread([x, y, z]);
+            let others = (segment.runs == Runs::Groups).then_some((thread, end));
+            this.thread(segment, &segment.body, thread, others)?;
+            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+        })?;
+        self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+        Ok(())
+    }
+
+    /// Of the threads `bounds` of a row those that lie so many apart; the body itself where that number is not positive.
+    pub(crate) fn every_so_many(
+        &mut self,
+        segment: &Segment,
+        every: &Every,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let of = self.guard_values(&every.of)?;
+        let Some(&RangeValues { value: first, bound: residue, .. }) = of.ranges.first() else {
+            return internal("every so many threads without a remainder");
+        };
+        let guard = self.guard_values(&every.part.guard)?;
+        let (int, long) = (low.get_type(), first.get_type());
+        let (zero, one) = (long.const_zero(), long.const_int(1, false));
+        let (modulus, end) = match (every.modulus, of.ranges.get(1)) {
+            (Some(modulus), _) => (long.const_int(modulus.cast_unsigned(), true), None),
+            (None, Some(&RangeValues { bound, .. })) => {
+                let (steps, whole) = (self.emitter.block("every"), self.emitter.block("no_step"));
+                let end = self.emitter.block("every_end");
+                let builder = &self.emitter.builder;
+                let positive = builder.build_int_compare(IntPredicate::SGT, bound, zero, "")?;
+                builder.build_conditional_branch(positive, steps, whole)?;
+                builder.position_at_end(whole);
+                self.threads_of_row(segment, &segment.body, row, (low, high))?;
+                self.emitter.go(end)?;
+                self.emitter.builder.position_at_end(steps);
+                (bound, Some(end))
+            }
+            (None, None) => return internal("every so many threads without a number"),
+        };
+        // The guard of the segment may leave no thread, and then its range may end before it begins.
+        let high = self.choose("llvm.smax", low, high.into())?;
+        let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let (low, high) = self.span(&guard, low, high)?;
+        let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let builder = &self.emitter.builder;
+        let residue = if every.other { builder.build_int_sub(one, residue, "")? } else { residue };
+        // From the first of them on to the next thread with the remainder: Python's `%`.
+        let number = builder.build_int_add(first, low, "")?;
+        let ahead = builder.build_int_sub(residue, number, "")?;
+        let is_bit = every.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
+        let ahead = if is_bit {
+            builder.build_and(ahead, builder.build_int_sub(modulus, one, "")?, "ahead")?
+        } else {
+            let ahead = builder.build_int_signed_rem(ahead, modulus, "")?;
+            let below = builder.build_int_compare(IntPredicate::SLT, ahead, zero, "")?;
+            let more = builder.build_int_add(ahead, modulus, "")?;
+            builder.build_select(below, more, ahead, "ahead")?.into_int_value()
+        };
+        let start = builder.build_int_add(low, ahead, "")?;
+        let start = self.choose("llvm.smin", start, high.into())?;
+        // A remainder that there is not is nobody's.
+        let builder = &self.emitter.builder;
+        let is_one = builder.build_int_compare(IntPredicate::ULT, residue, modulus, "")?;
+        let start = builder.build_select(is_one, start, high, "")?.into_int_value();
+        // No row has as many threads: one step leaves it.
+        let step = self.choose("llvm.smin", modulus, long.const_int(1 << 30, false).into())?;
+        let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
+        let (start, high, step) = (narrow(start)?, narrow(high)?, narrow(step)?);
+        self.threads_at(segment, &every.part.body, row, ((start, high), step))?;
+        if let Some(end) = end {
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(end);
+        }
+        Ok(())
+    }
+
+    /// The threads `bounds` of a row in runs whose partners are as far above, or below; the body itself where the runs would
+    /// be short.
+    pub(crate) fn by_partners(
+        &mut self,
+        segment: &Segment,
+        partners: &Partners,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let sides = self.guard_values(&partners.sides)?;
+        let Some(&RangeValues { value: first, bound: bit, .. }) = sides.ranges.first() else {
+            return internal("partners without a bit");
+        };
+        let long = first.get_type();
+        let (zero, one) = (long.const_zero(), long.const_int(1, false));
+        let copies = [&partners.lower, &partners.upper];
+        let guards = [self.guard_values(&copies[0].guard)?, self.guard_values(&copies[1].guard)?];
+        let builder = &self.emitter.builder;
+        let below = builder.build_int_sub(bit, one, "below")?;
+        // One bit is set, of those that make runs worth it, and no number is so large that it wraps.
+        let others = builder.build_and(bit, below, "")?;
+        let is_bit = builder.build_int_compare(IntPredicate::EQ, others, zero, "")?;
+        let mut fits = is_bit;
+        for (value, least, most) in [(bit, 1, 1 << 40), (first, 0, 1 << 60)] {
+            let at_least = builder.build_int_compare(IntPredicate::SGE, value, long.const_int(least, false), "")?;
+            let at_most = builder.build_int_compare(IntPredicate::SLT, value, long.const_int(most, false), "")?;
+            fits = builder.build_and(fits, builder.build_and(at_least, at_most, "")?, "fits")?;
+        }
+        for range in guards.iter().flat_map(|guard| &guard.ranges).filter(|range| range.wraps) {
+            let builder = &self.emitter.builder;
+            let moved = builder.build_int_add(range.value, long.const_int(1 << 61, false), "")?;
+            let small = builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(1 << 62, false), "")?;
+            fits = builder.build_and(fits, small, "fits")?;
+        }
+        let (runs, whole) = (self.emitter.block("partners"), self.emitter.block("no_partners"));
+        let (some, few) = (self.emitter.block("some_partners"), self.emitter.block("near_partners"));
+        let end = self.emitter.block("partners_end");
+        self.emitter.builder.build_conditional_branch(fits, some, whole)?;
+        self.emitter.builder.position_at_end(some);
+        let builder = &self.emitter.builder;
+        let is_long = builder.build_int_compare(IntPredicate::SGE, bit, long.const_int(SHORTEST_RUN, false), "")?;
+        builder.build_conditional_branch(is_long, runs, few)?;
+        self.emitter.builder.position_at_end(few);
+        let near = Near { copies, guards: &guards, first, bit, end };
+        self.by_near_partners(segment, &near, row, (low, high))?;
+        self.emitter.go(whole)?;
+        self.emitter.builder.position_at_end(whole);
+        self.threads_of_row(segment, &segment.body, row, (low, high))?;
+        self.emitter.go(end)?;
+
+        self.emitter.builder.position_at_end(runs);
+        let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let head = self.emitter.block("run");
+        let any = self.emitter.builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+        self.emitter.builder.build_conditional_branch(any, head, end)?;
+        self.emitter.builder.position_at_end(head);
+        let phi = self.emitter.builder.build_phi(long, "run")?;
+        phi.add_incoming(&[(&low, runs)]);
+        let from = phi.as_basic_value().into_int_value();
+        let builder = &self.emitter.builder;
+        let number = builder.build_int_add(first, from, "")?;
+        let into = builder.build_and(number, below, "")?;
+        let left = builder.build_int_sub(bit, into, "")?;
+        let run_end = builder.build_int_add(from, left, "")?;
+        let set = builder.build_and(number, bit, "")?;
+        let is_lower = builder.build_int_compare(IntPredicate::EQ, set, zero, "")?;
+        let to = self.choose("llvm.smin", run_end, high.into())?;
+        let (lower, upper) = (self.emitter.block("lower"), self.emitter.block("upper"));
+        let next = self.emitter.block("next_run");
+        self.emitter.builder.build_conditional_branch(is_lower, lower, upper)?;
+        for ((block, copy), guard) in [lower, upper].into_iter().zip(copies).zip(&guards) {
+            self.emitter.builder.position_at_end(block);
+            if !copy.body.is_empty() {
+                let bounds = self.span(guard, from, to)?;
+                self.threads_of_row(segment, &copy.body, row, bounds)?;
+            }
+            self.emitter.go(next)?;
+        }
+        self.emitter.builder.position_at_end(next);
+        phi.add_incoming(&[(&to, next)]);
+        let more = self.emitter.builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
+        self.emitter.builder.build_conditional_branch(more, head, end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// The threads `bounds` of a row whose partners are fewer than the shortest run away: runs of a constant length, of which LLVM
+    /// makes a vector each, or one of several. Only where the row consists of whole pairs of runs and the copies are for all of it;
+    /// else it ends where the body itself is to run.
+    fn by_near_partners(
+        &mut self,
+        segment: &Segment,
+        near: &Near<'_, 'ctx>,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (int, long) = (low.get_type(), near.bit.get_type());
+        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let number = self.emitter.builder.build_int_add(near.first, from, "")?;
+        let threads = self.emitter.builder.build_int_sub(to, from, "")?;
+        let ends = self.emitter.builder.build_or(number, threads, "ends")?;
+        let mut for_all = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        for (copy, guard) in near.copies.iter().zip(near.guards) {
+            if !copy.body.is_empty() {
+                let (first, behind) = self.span(guard, from, to)?;
+                for (one, other) in [(first, low), (behind, high)] {
+                    let same = self.emitter.builder.build_int_compare(IntPredicate::EQ, one, other, "")?;
+                    for_all = self.emitter.builder.build_and(for_all, same, "for_all")?;
+                }
+            }
+        }
+        for run in NEAR_RUNS {
+            let (here, next) = (self.emitter.block("near"), self.emitter.block("no_near"));
+            let builder = &self.emitter.builder;
+            let is_run = builder.build_int_compare(IntPredicate::EQ, near.bit, long.const_int(run, false), "")?;
+            let rest = builder.build_and(ends, long.const_int(2 * run - 1, false), "")?;
+            let whole = builder.build_int_compare(IntPredicate::EQ, rest, long.const_zero(), "")?;
+            let whole = builder.build_and(whole, for_all, "")?;
+            builder.build_conditional_branch(builder.build_and(whole, is_run, "")?, here, next)?;
+            builder.position_at_end(here);
+            for (copy, before) in near.copies.into_iter().zip([0, run]) {
+                if copy.body.is_empty() {
+                    continue;
+                }
+                let both = int.const_int(2 * run, false);
+                let first = count(&self.emitter, low, int.const_int(before, false))?;
+                let (head, back) = self.counted_by("pair", both, (first, high), |this, start| {
+                    let thread = |this: &mut Self, x: IntValue<'ctx>| {
+                        let thread = count(&this.emitter, first_thread, x)?;
+                        this.set_thread([x, y, z]);
+                        this.thread(segment, &copy.body, thread, None)
+                    };
+                    if run <= LARGEST_SHUFFLED {
+                        return (0..run).try_for_each(|at| {
+                            let x = count(&this.emitter, start, int.const_int(at, false))?;
+                            thread(this, x)
+                        });
+                    }
+                    let (head, back) =
+                        this.counted("x", (int.const_zero(), int.const_int(run, false)), |this, at| {
+                            let x = count(&this.emitter, start, at)?;
+                            thread(this, x)
+                        })?;
+                    this.parallel.promise(head, back, segment.parallel, Shape::Vectors);
+                    Ok(())
+                })?;
+                if run <= LARGEST_SHUFFLED {
+                    self.parallel.promise(head, back, segment.parallel, Shape::Loop);
+                }
+            }
+            self.emitter.go(near.end)?;
+            self.emitter.builder.position_at_end(next);
+        }
+        Ok(())
+    }
+
+    /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.
+    pub(crate) fn three_parts(
+        &mut self,
+        segment: &Segment,
+        interior: &Interior,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (all, inner) = self.inner(&interior.guard, bounds)?;
+        self.threads_of_row(segment, &interior.body, row, inner)?;
+        self.either_side(segment, row, all, inner)
+    }
+
+    /// The threads `bounds` of a row, and those of them that a guard lets through: no range ends before it begins.
+    pub(crate) fn inner(&mut self, guard: &Guard, (low, high): Bounds<'ctx>) -> Result<(Bounds<'ctx>, Bounds<'ctx>)> {
+        // Of an empty row, too, all parts are empty.
+        let high = self.choose("llvm.smax", low, high.into())?;
+        let values = self.guard_values(guard)?;
+        let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        let (from, to) = self.span(&values, from, to)?;
+        Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
+    }
+
+    /// Runs a segment's body for the threads of a row on either side of inner ones.
+    pub(crate) fn either_side(
+        &mut self,
+        segment: &Segment,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): Bounds<'ctx>,
+        (from, to): Bounds<'ctx>,
+    ) -> Result<()> {
+        let int = low.get_type();
+        let builder = &self.emitter.builder;
+        let before = builder.build_int_compare(IntPredicate::SLT, low, from, "")?;
+        let after = builder.build_int_compare(IntPredicate::SLT, to, high, "")?;
+        let some = builder.build_or(before, after, "")?;
+        let sides = builder.build_select(some, int.const_int(2, false), int.const_zero(), "sides")?.into_int_value();
+        self.counted("side", (int.const_zero(), sides), |this, side| {
+            let builder = &this.emitter.builder;
+            let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
+            let first = builder.build_select(before, low, to, "")?.into_int_value();
+            let end = builder.build_select(before, from, high, "")?.into_int_value();
+            this.threads_of_row(segment, &segment.body, row, (first, end))
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! What the cache is asked for ahead of time.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::values::{IntValue, PointerValue};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{
+                entry::KernelEmitter,
+                hooks::{Frame, count},
+            },
+            plan::{Ahead, Next, Segment, Stream, streams},
+        },
+        llvm::Result,
+    },
+    ir::{Stmt, Type},
+};
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+
+/// What is loaded so many turns later is fetched.
+const TURNS_AHEAD: u64 = 4;
+
+/// The caches, as LLVM counts them. The second one waits for more lines at a time.
+pub(crate) const FIRST: u64 = 3;
+const SECOND: u64 = 2;
+
+/// Which threads of a row.
+pub(crate) enum Lines<'ctx> {
+    /// All of so many.
+    Known(u64),
+    /// Those from the first to the second number.
+    Between(IntValue<'ctx>, IntValue<'ctx>),
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Has the cache fetch what threads of a row load some turns later. Beyond an array's end that does nothing.
+    pub(crate) fn fetch_ahead(
+        &mut self,
+        segment: &Segment,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let (types, int) = (self.emitter.cx.types, low.get_type());
+        for Ahead { pointer, step, before } in &segment.ahead {
+            let (pointer, step) = (*pointer, *step);
+            let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
+            let size = elem.size_bytes();
+            let of_line = int.const_int((LINE / size).max(1), false);
+            let high = self.choose("llvm.smax", low, high.into())?;
+            let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
+            let more = self.emitter.builder.build_int_nuw_add(threads, of_line, "")?;
+            let lines = self.emitter.builder.build_int_nuw_sub(more, int.const_int(1, false), "")?;
+            let lines = self.emitter.builder.build_int_unsigned_div(lines, of_line, "lines")?;
+            self.counted("line", (int.const_zero(), lines), |this, line| {
+                let x = this.emitter.builder.build_int_nuw_mul(line, of_line, "")?;
+                let x = count(&this.emitter, low, x)?;
+                let thread = count(&this.emitter, first_thread, x)?;
+                this.set_thread([x, y, z]);
+                this.enter_with(segment, &[], thread)?;
+                for &(local, value) in before {
+                    let value = this.emitter.emit_expr(value)?;
+                    this.emitter.set_local(local, value)?;
+                }
+                let place = this.emitter.emit_expr(pointer)?.into_pointer_value();
+                let bytes = types.context.i64_type().const_int(TURNS_AHEAD * size, false);
+                let step = this.emitter.emit_int(step)?;
+                let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
+                // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
+                let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
+                this.prefetch(place, SECOND)
+            })?;
+        }
+        // Bounds that are asked for after this are those of the row.
+        self.set_thread([int.const_zero(), y, z]);
+        Ok(())
+    }
+
+    /// Has the cache fetch what is there, if something is.
+    pub(crate) fn prefetch(&self, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
+        self.prefetch_for(false, place, locality)
+    }
+
+    /// The same for what is soon stored to.
+    pub(crate) fn prefetch_to_store(&self, place: PointerValue<'ctx>) -> Result<()> {
+        self.prefetch_for(true, place, FIRST)
+    }
+
+    fn prefetch_for(&self, stores: bool, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let (read, locality, data) =
+            (int.const_int(u64::from(stores), false), int.const_int(locality, false), int.const_int(1, false));
+        let fetch = self.emitter.cx.intrinsic("llvm.prefetch", &[place.get_type().into()])?;
+        let args = [place.into(), read.into(), locality.into(), data.into()];
+        self.emitter.builder.build_call(fetch, &args, "")?;
+        Ok(())
+    }
+
+    /// Has the cache fetch what the same row of the next block loads and stores to. Beyond an array's end that does nothing.
+    pub(crate) fn fetch_for_next_block(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        [y, z]: [IntValue<'ctx>; 2],
+        lines: &Lines<'ctx>,
+    ) -> Result<()> {
+        let streams = streams(self.plan, segment, body);
+        if streams.is_empty() {
+            return Ok(());
+        }
+        let before = self.hooks.frame.get();
+        let [x, block_y, block_z] = before.block;
+        let next = self.emitter.builder.build_int_add(x, x.get_type().const_int(1, false), "")?;
+        let block = [next, block_y, block_z];
+        for stream in &streams {
+            self.each_line(lines, stream.size, |this, x| {
+                this.hooks.frame.set(Frame { block, thread: [x, y, z], ..before });
+                this.fetch_stream(stream)
+            })?;
+        }
+        self.hooks.frame.set(before);
+        Ok(())
+    }
+
+    /// As [`Self::fetch_for_next_block`], for some threads of a row of any length, where blocks follow each other one by one.
+    pub(crate) fn fetch_row_of_next_block(
+        &mut self,
+        segment: &Segment,
+        row: [IntValue<'ctx>; 2],
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let is_other = segment.partners.is_some() || segment.outside.is_some() || segment.every.is_some();
+        if !self.plan.waits || is_other || segment.multiples.is_some() {
+            return Ok(());
+        }
+        let body = segment.interior.as_ref().map_or(&segment.body, |interior| &interior.body);
+        self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
+    }
+
+    /// Has the cache fetch what some threads of a row load in the next turn of the loop around them. Beyond an array's end that does
+    /// nothing.
+    pub(crate) fn fetch_for_next_turn(
+        &mut self,
+        segment: &Segment,
+        (row, first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        lines: &Lines<'ctx>,
+    ) -> Result<()> {
+        let before = self.hooks.frame.get();
+        for next in segment.next.iter().filter(|next| !next.by_strips) {
+            self.each_line(lines, next.size, |this, x| this.fetch_next(segment, next, (row, first_thread), x))?;
+        }
+        self.hooks.frame.set(before);
+        Ok(())
+    }
+
+    /// Has the cache fetch what one thread loads in the next turn.
+    fn fetch_next(
+        &mut self,
+        segment: &Segment,
+        Next { pointer, values, .. }: &Next,
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        x: IntValue<'ctx>,
+    ) -> Result<()> {
+        let thread = count(&self.emitter, first_thread, x)?;
+        self.set_thread([x, y, z]);
+        self.enter_with(segment, &[], thread)?;
+        let mut places = Vec::new();
+        for &(local, value) in values {
+            let value = self.emitter.emit_expr(value)?;
+            let place = self.new_place(local)?;
+            places.push((local, self.emitter.slots[local.index()].replace(place)));
+            self.emitter.set_local(local, value)?;
+        }
+        let place = self.emitter.emit_pointer(*pointer)?;
+        for (local, place) in places.into_iter().rev() {
+            self.emitter.slots[local.index()] = place;
+        }
+        self.prefetch(place, FIRST)
+    }
+
+    /// Runs `body` for a thread of each line that some threads of a row touch.
+    fn each_line(
+        &mut self,
+        lines: &Lines<'ctx>,
+        size: u64,
+        mut body: impl FnMut(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let of_line = (LINE / size).max(1);
+        match *lines {
+            Lines::Known(width) => (1..=(width / of_line).max(1))
+                .try_for_each(|line| body(self, int.const_int((line * of_line).min(width) - 1, false))),
+            Lines::Between(low, high) => {
+                self.counted_by("line", int.const_int(of_line, false), (low, high), body)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the cache fetch an address of the present thread.
+    fn fetch_stream(&mut self, Stream { pointer, before, .. }: &Stream) -> Result<()> {
+        let mut places = Vec::new();
+        for &local in before {
+            let place = self.new_place(local)?;
+            places.push((local, self.emitter.slots[local.index()].replace(place)));
+            self.compute(local)?;
+        }
+        let place = self.emitter.emit_pointer(*pointer)?;
+        for (local, place) in places {
+            self.emitter.slots[local.index()] = place;
+        }
+        self.prefetch(place, SECOND)
+    }
+}

@@ -1,0 +1,146 @@
+//! Rows of a block, as loops along `z` and `y`: what a guard asks of a row that grows by one from row to row is a bound along `y`.
+
+use inkwell::{IntPredicate, values::IntValue};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{
+                access_groups::Shape,
+                entry::KernelEmitter,
+                hooks::{Frame, count, index},
+            },
+            plan::{Form, Forms, Guard, Parts},
+        },
+        llvm::Result,
+    },
+    ir::LocalId,
+};
+
+/// A guard whose conditions on rows are bounds along `y` as far as they can be.
+pub(crate) struct RowBounds {
+    /// What bounds the rows; its ranges are along `y`.
+    pub rows: Option<Guard>,
+    /// What is left to be asked of each row.
+    pub left: Option<Guard>,
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Takes bounds along `y` from a guard.
+    pub(crate) fn row_bounds(&self, guard: Option<&Guard>) -> RowBounds {
+        let Some(guard) = guard else { return RowBounds { rows: None, left: None } };
+        let (mut rows, mut left) = (Guard::default(), Guard { rows: Vec::new(), ..guard.clone() });
+        self.with_forms(1, |forms| {
+            for &(cond, negated) in &guard.rows {
+                let mut parts = Parts::default();
+                forms.split(cond, negated, &mut parts);
+                let bounds = &mut parts.guard;
+                if bounds.ranges.iter().any(|range| range.wraps) || bounds.ranges.is_empty() {
+                    left.rows.push((cond, negated));
+                } else {
+                    rows.ranges.append(&mut bounds.ranges);
+                    left.rows.append(&mut bounds.rows);
+                    left.rows.append(&mut parts.residual);
+                }
+            }
+        });
+        rows.recompute.clone_from(&guard.recompute);
+        RowBounds { rows: Some(rows).filter(|rows| !rows.ranges.is_empty()), left: Some(left) }
+    }
+
+    /// What keeps threads of a block from being near a border, if that can be asked once for all of them: of a guard for rows, one for
+    /// what is left of it, and one for those near no border.
+    pub(crate) fn border_of_block(&self, guards: [Option<&Guard>; 2], interior: &Guard) -> Option<RowBounds> {
+        let border = self.row_bounds(Some(interior));
+        let [rows, left] = guards;
+        let along_y = [rows, border.rows.as_ref()];
+        let along_x = [left, border.left.as_ref()];
+        let alike = along_y.into_iter().flatten().all(|guard| self.is_alike(guard, &[2]))
+            && along_x.into_iter().flatten().all(|guard| self.is_alike(guard, &[1, 2]));
+        let asked = border.left.iter().flat_map(|guard| &guard.rows);
+        let same = |axis| self.with_forms(axis, |forms| asked.clone().all(|&(cond, _)| forms.form(cond) == Form::Same));
+        (alike && same(1) && same(2)).then_some(border)
+    }
+
+    /// Whether no thread of a block whose rows are known to be alike is near a border.
+    pub(crate) fn is_near_no_border(
+        &mut self,
+        [rows, left]: [Option<&Guard>; 2],
+        border: &RowBounds,
+    ) -> Result<IntValue<'ctx>> {
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let Frame { row: extent_x, rows: [extent_y, _], .. } = self.hooks.frame.get();
+        self.set_thread([zero; 3]);
+        let mut far = self.emitter.cx.types.context.bool_type().const_all_ones();
+        for (extent, outer, inner) in [(extent_y, rows, border.rows.as_ref()), (extent_x, left, border.left.as_ref())] {
+            let (low, high) = self.ranges_within(outer, (zero, extent))?;
+            let high = self.choose("llvm.smax", low, high.into())?;
+            let (from, to) = self.ranges_within(inner, (low, high))?;
+            for (one, other) in [(low, from), (high, to)] {
+                let builder = &self.emitter.builder;
+                let same = builder.build_int_compare(IntPredicate::EQ, one, other, "")?;
+                far = builder.build_and(far, same, "is_far")?;
+            }
+        }
+        let asked = Guard { ranges: Vec::new(), ..border.left.clone().unwrap_or_default() };
+        let asked = self.guard_values(&asked)?.rows;
+        self.and_rows(far, asked)
+    }
+
+    /// What a guard's ranges let through of some threads.
+    fn ranges_within(
+        &mut self,
+        guard: Option<&Guard>,
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let Some(guard) = guard else { return Ok((low, high)) };
+        let values = self.guard_values(&Guard { rows: Vec::new(), ..guard.clone() })?;
+        self.span(&values, index(&self.emitter, low)?, index(&self.emitter, high)?)
+    }
+
+    /// Whether a guard's ranges are the same along axes, and none of their values wraps.
+    fn is_alike(&self, guard: &Guard, axes: &[u8]) -> bool {
+        let values = guard.ranges.iter().flat_map(|range| [range.value, range.bound]);
+        let alike = |forms: &Forms<'_>| values.clone().all(|value| forms.form(value) == Form::Same);
+        !guard.ranges.iter().any(|range| range.wraps) && axes.iter().all(|&axis| self.with_forms(axis, alike))
+    }
+
+    fn with_forms<T>(&self, axis: u8, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
+        let own = |local: LocalId| self.plan.own.get(local.index()).copied().unwrap_or(true);
+        let (function, fixed) = (self.emitter.function, &self.plan.fixed);
+        ask(&Forms { function, fixed, shared: &|local| !own(local), sole: &|_| None, axis })
+    }
+
+    /// As [`Self::each_row`], for rows within bounds along `y`. Loops are left as they are, if they are to be: of rows that lie rows of a
+    /// matrix apart one addition leads from one to the next, of which LLVM makes one for each of several turns, and spills them.
+    pub(crate) fn each_row_within(
+        &mut self,
+        bounds: Option<&Guard>,
+        rolled: bool,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
+        let shape = if rolled { Shape::Rolled } else { Shape::Loop };
+        let (head, back) = self.counted("z", (zero, extent_z), |this, z| {
+            let mut rows = (zero, extent_y);
+            if let Some(bounds) = bounds {
+                this.set_thread([zero, zero, z]);
+                let values = this.guard_values(bounds)?;
+                let long = this.emitter.cx.types.context.i64_type();
+                rows = this.span(&values, long.const_zero(), index(&this.emitter, extent_y)?)?;
+            }
+            let before = this.emitter.builder.build_int_nuw_mul(z, extent_y, "")?;
+            let (head, back) = this.counted("y", rows, |this, y| {
+                let row = count(&this.emitter, before, y)?;
+                let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
+                this.set_thread([zero, y, z]);
+                body(this, [y, z], first_thread)
+            })?;
+            this.parallel.promise(head, back, false, shape);
+            Ok(())
+        })?;
+        self.parallel.promise(head, back, false, shape);
+        Ok(())
+    }
+}

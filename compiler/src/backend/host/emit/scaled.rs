@@ -1,0 +1,111 @@
+//! Segments that run for the threads of a row up to one of them, which is a quotient, and whose indices are not negative.
+
+use inkwell::{IntPredicate, values::IntValue};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{entry::KernelEmitter, hooks::index, threads::RangeValues},
+            plan::{Multiples, Segment},
+        },
+        llvm::{Result, internal},
+    },
+    ir::CompareOp,
+};
+
+/// What a thread's index grows by is less, so that a row's indices fit.
+const MOST: u64 = 1 << 31;
+
+/// The first index and what it is compared with are nearer to zero.
+const FAR: u64 = 1 << 60;
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Of the threads `low..high` of a row those up to one of them, or from it on; the body itself where indices may wrap, or are negative.
+    pub(crate) fn up_to_one(
+        &mut self,
+        segment: &Segment,
+        multiples: &Multiples,
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let of = self.guard_values(&multiples.of)?;
+        let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
+        let (bounds, others) = pairs.split_at(multiples.bounds.min(pairs.len()));
+        let long = self.emitter.cx.types.context.i64_type();
+        let (zero, one) = (long.const_zero(), long.const_int(1, false));
+        let (part, whole) = (self.emitter.block("multiples"), self.emitter.block("no_multiples"));
+        let end = self.emitter.block("multiples_end");
+        let builder = &self.emitter.builder;
+        let mut fits = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        for [RangeValues { value, bound, .. }, RangeValues { bound: by, .. }] in bounds {
+            let less = builder.build_int_sub(*by, one, "")?;
+            let small = builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MOST - 1, false), "")?;
+            fits = builder.build_and(fits, small, "fits")?;
+            for value in [value, bound] {
+                fits = builder.build_and(fits, self.within(*value, FAR)?, "fits")?;
+            }
+        }
+        for [RangeValues { value, .. }, RangeValues { bound: by, .. }] in others {
+            let near = builder.build_and(self.within(*value, FAR)?, self.within(*by, MOST)?, "")?;
+            fits = builder.build_and(fits, near, "fits")?;
+        }
+        builder.build_conditional_branch(fits, part, whole)?;
+        builder.position_at_end(part);
+        let (mut from, mut to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
+        for [RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }] in bounds {
+            // The first thread whose index is at least the bound, or more.
+            let builder = &self.emitter.builder;
+            let more = match op {
+                CompareOp::Lt | CompareOp::Ge => builder.build_int_sub(*by, one, "")?,
+                CompareOp::Le | CompareOp::Gt => *by,
+                CompareOp::Eq | CompareOp::Ne => return internal("multiples that are no interval"),
+            };
+            let ahead = builder.build_int_add(builder.build_int_sub(*bound, *first, "")?, more, "")?;
+            let ahead = self.choose("llvm.smax", ahead, zero.into())?;
+            let at = self.emitter.builder.build_int_unsigned_div(ahead, *by, "at")?;
+            if matches!(op, CompareOp::Lt | CompareOp::Le) {
+                to = self.choose("llvm.smin", to, at.into())?;
+            } else {
+                from = self.choose("llvm.smax", from, at.into())?;
+            }
+        }
+        let from = self.choose("llvm.smin", from, index(&self.emitter, high)?.into())?;
+        let to = self.choose("llvm.smax", to, from.into())?;
+        let guard = self.guard_values(&multiples.part.guard)?;
+        let (from, to) = self.span(&guard, from, to)?;
+        if !others.is_empty() {
+            // What is not negative at either end is not between them.
+            let (first, behind) = (index(&self.emitter, from)?, index(&self.emitter, to)?);
+            let builder = &self.emitter.builder;
+            let last = builder.build_int_sub(behind, one, "")?;
+            let mut counts = self.emitter.cx.types.context.bool_type().const_int(1, false);
+            for [RangeValues { value, .. }, RangeValues { bound: by, .. }] in others {
+                for thread in [first, last] {
+                    let at = builder.build_int_add(*value, builder.build_int_mul(*by, thread, "")?, "")?;
+                    let is = builder.build_int_compare(IntPredicate::SGE, at, zero, "")?;
+                    counts = builder.build_and(counts, is, "counts")?;
+                }
+            }
+            let nobody = builder.build_int_compare(IntPredicate::SGE, from, to, "")?;
+            let counts = builder.build_or(counts, nobody, "")?;
+            let next = self.emitter.block("not_negative");
+            self.emitter.builder.build_conditional_branch(counts, next, whole)?;
+            self.emitter.builder.position_at_end(next);
+        }
+        self.threads_of_row(segment, &multiples.part.body, row, (from, to))?;
+        self.emitter.go(end)?;
+
+        self.emitter.builder.position_at_end(whole);
+        self.threads_of_row(segment, &segment.body, row, (low, high))?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Whether a value is nearer to zero than a limit.
+    fn within(&self, value: IntValue<'ctx>, limit: u64) -> Result<IntValue<'ctx>> {
+        let (long, builder) = (value.get_type(), &self.emitter.builder);
+        let moved = builder.build_int_add(value, long.const_int(limit, false), "")?;
+        Ok(builder.build_int_compare(IntPredicate::ULT, moved, long.const_int(2 * limit, false), "")?)
+    }
+}

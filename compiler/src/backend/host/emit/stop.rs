@@ -1,0 +1,142 @@
+//! Threads that are loops look whether their launch goes on, and leave the kernel if it does not.
+//!
+//! What is looked at is the flag of the launch's watch (see `weft_artifact`): a load and a branch that is not taken, where
+//! [`Polling`](crate::backend::host::plan::Polling) says so. Who is told to leave returns at once. A caller asks again after a call,
+//! and is told the same, since a launch that was given up stays so; what the call returned is not used.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use std::mem::offset_of;
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    builder::Builder,
+    module::Linkage,
+    types::BasicTypeEnum,
+    values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
+};
+
+use weft_artifact::{HostConfig, HostWatch};
+
+use crate::{
+    backend::{
+        host::emit::hooks::HostHooks,
+        llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
+    },
+    ir::Space,
+};
+
+/// The function that asks.
+const STOPS: &str = "weft.stops";
+
+/// The watch of a launch, as a function knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch<'ctx> {
+    config: PointerValue<'ctx>,
+    flag: PointerValue<'ctx>,
+}
+
+impl<'ctx> Watch<'ctx> {
+    /// Reads where the flag is, at the start of a function.
+    pub(crate) fn of(types: &Types<'ctx>, builder: &Builder<'ctx>, config: PointerValue<'ctx>) -> Result<Self> {
+        let watch = pointer_at(types, builder, config, offset_of!(HostConfig, watch))?;
+        Ok(Self { config, flag: pointer_at(types, builder, watch, offset_of!(HostWatch, flag))? })
+    }
+}
+
+/// Reads an address that never changes.
+fn pointer_at<'ctx>(
+    types: &Types<'ctx>,
+    builder: &Builder<'ctx>,
+    base: PointerValue<'ctx>,
+    offset: usize,
+) -> Result<PointerValue<'ctx>> {
+    let offset = types.context.i64_type().const_int(offset as u64, false);
+    // SAFETY: one index on a byte is a valid getelementptr, and the artifact says that there is such a field.
+    let place = unsafe { builder.build_in_bounds_gep(types.context.i8_type(), base, &[offset], "")? };
+    let value = builder.build_load(types.pointer(Space::Generic), place, "")?;
+    if let Some(load) = value.as_instruction_value() {
+        let set = load.set_metadata(types.context.metadata_node(&[]), types.context.get_kind_id("invariant.load"));
+        set.or_else(|error| internal(format!("LLVM takes no mark: {error}")))?;
+    }
+    Ok(value.into_pointer_value())
+}
+
+impl<'ctx> HostHooks<'_, 'ctx> {
+    /// Leaves the function if the launch was given up.
+    pub(crate) fn look_up(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
+        let Some(Watch { config, flag }) = self.watch.get() else { return internal("a function without its watch") };
+        let (cx, builder) = (emitter.cx, &emitter.builder);
+        let int = cx.types.context.i32_type();
+        let value = builder.build_load(int, flag, "flag")?;
+        if let Some(load) = value.as_instruction_value() {
+            // Another thread writes it.
+            load.set_volatile(true).or_else(|error| internal(format!("LLVM takes no volatile: {error}")))?;
+        }
+        let raised = builder.build_int_compare(IntPredicate::NE, value.into_int_value(), int.const_zero(), "")?;
+        let (ask, go_on) = (emitter.block("ask"), emitter.block("go_on"));
+        builder.build_conditional_branch(raised, ask, go_on)?;
+        builder.position_at_end(ask);
+        let call = builder.build_call(asking_function(cx)?, &[config.into()], "stops")?;
+        let Some(BasicValueEnum::IntValue(stops)) = call.try_as_basic_value().basic() else {
+            return internal("no answer whether to stop");
+        };
+        builder.build_conditional_branch(stops, self.way_out(emitter)?, go_on)?;
+        builder.position_at_end(go_on);
+        Ok(())
+    }
+
+    /// The block that leaves the function, whatever it returns.
+    pub(crate) fn way_out(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<BasicBlock<'ctx>> {
+        if let Some(block) = self.stop_to.get() {
+            return Ok(block);
+        }
+        let block = emitter.block("stopped");
+        self.stop_to.set(Some(block));
+        let builder = emitter.cx.types.context.create_builder();
+        builder.position_at_end(block);
+        match emitter.value.get_type().get_return_type() {
+            None => builder.build_return(None)?,
+            Some(BasicTypeEnum::IntType(ty)) => builder.build_return(Some(&ty.const_zero()))?,
+            Some(BasicTypeEnum::FloatType(ty)) => builder.build_return(Some(&ty.const_zero()))?,
+            Some(BasicTypeEnum::PointerType(ty)) => builder.build_return(Some(&ty.const_zero()))?,
+            Some(BasicTypeEnum::StructType(ty)) => builder.build_return(Some(&ty.const_zero()))?,
+            Some(
+                other @ (BasicTypeEnum::ArrayType(_)
+                | BasicTypeEnum::VectorType(_)
+                | BasicTypeEnum::ScalableVectorType(_)),
+            ) => return internal(format!("a function that returns {other}")),
+        };
+        Ok(block)
+    }
+}
+
+/// The function that calls the watch's: `i1(config)`. It is rarely called. A handler of a signal may run in it, and
+/// launch what writes where this kernel works.
+fn asking_function<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
+    if let Some(known) = cx.module.get_function(STOPS) {
+        return Ok(known);
+    }
+    let (types, context) = (cx.types, cx.types.context);
+    let (pointer, int) = (types.pointer(Space::Generic), context.i32_type());
+    let ty = context.bool_type().fn_type(&[pointer.into()], false);
+    let value = cx.module.add_function(STOPS, ty, Some(Linkage::Internal));
+    for name in ["nounwind", "noinline", "cold"] {
+        cx.attribute(value, name);
+    }
+    let builder = context.create_builder();
+    builder.position_at_end(context.append_basic_block(value, "entry"));
+    let Some(BasicValueEnum::PointerValue(config)) = value.get_nth_param(0) else {
+        return internal("a function without its parameter");
+    };
+    let watch = pointer_at(&types, &builder, config, offset_of!(HostConfig, watch))?;
+    let callee = pointer_at(&types, &builder, watch, offset_of!(HostWatch, look))?;
+    let call = builder.build_indirect_call(int.fn_type(&[pointer.into()], false), callee, &[watch.into()], "")?;
+    let Some(BasicValueEnum::IntValue(answer)) = call.try_as_basic_value().basic() else {
+        return internal("a call without a value");
+    };
+    let stops: IntValue<'ctx> = builder.build_int_compare(IntPredicate::NE, answer, int.const_zero(), "")?;
+    builder.build_return(Some(&stops))?;
+    Ok(value)
+}

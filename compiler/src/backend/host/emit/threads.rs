@@ -1,0 +1,590 @@
+//! Thread loops: a segment run for every thread of the block, `x` innermost so that LLVM vectorises over it.
+
+#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
+
+use inkwell::{
+    IntPredicate,
+    basic_block::BasicBlock,
+    types::BasicTypeEnum,
+    values::{BasicValueEnum, InstructionValue, IntValue, PointerValue},
+};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{
+                access_groups::Shape,
+                entry::KernelEmitter,
+                hooks::{Frame, byte_offset, count, index, known_offset},
+                prefetch::Lines,
+            },
+            plan::{Guard, MaskId, Range, Runs, Segment, counts_only},
+        },
+        llvm::{LoopTargets, Result, internal},
+    },
+    ir::{CompareOp, LocalId, Stmt},
+};
+
+/// A guard's values for one row.
+pub(crate) struct GuardValues<'ctx> {
+    pub(crate) ranges: Vec<RangeValues<'ctx>>,
+    /// Conditions on the row, and whether each must be false instead of true.
+    pub(crate) rows: Vec<(IntValue<'ctx>, bool)>,
+}
+
+/// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeValues<'ctx> {
+    pub(crate) value: IntValue<'ctx>,
+    pub(crate) op: CompareOp,
+    pub(crate) bound: IntValue<'ctx>,
+    pub(crate) wraps: bool,
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
+    pub(crate) fn counted(
+        &mut self,
+        name: &str,
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
+        let one = self.emitter.cx.types.context.i32_type().const_int(1, false);
+        self.counted_by(name, one, bounds, body)
+    }
+
+    /// As [`Self::counted`], for every `step`-th; `to + step` fits.
+    pub(crate) fn counted_by(
+        &mut self,
+        name: &str,
+        step: IntValue<'ctx>,
+        (from, to): (IntValue<'ctx>, IntValue<'ctx>),
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<(BasicBlock<'ctx>, InstructionValue<'ctx>)> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let (head, end) = (self.emitter.block(name), self.emitter.block(&format!("{name}_end")));
+        let before = self.emitter.current()?;
+        let builder = &self.emitter.builder;
+        let any = builder.build_int_compare(IntPredicate::SLT, from, to, "")?;
+        builder.build_conditional_branch(any, head, end)?;
+        builder.position_at_end(head);
+        let counter = builder.build_phi(int, name)?;
+        counter.add_incoming(&[(&from, before)]);
+        let value = counter.as_basic_value().into_int_value();
+        body(self, value)?;
+        let builder = &self.emitter.builder;
+        let last = self.emitter.current()?;
+        let next = count(&self.emitter, value, step)?;
+        counter.add_incoming(&[(&next, last)]);
+        let more = builder.build_int_compare(IntPredicate::SLT, next, to, "")?;
+        let back = builder.build_conditional_branch(more, head, end)?;
+        builder.position_at_end(end);
+        Ok((head, back))
+    }
+
+    /// Runs `body` for the number of each thread that a guard lets through.
+    pub(crate) fn each_thread(
+        &mut self,
+        guard: Option<&Guard>,
+        body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        if guard.is_some() {
+            return self.each_row(|this, _, first_thread| {
+                this.spans(guard, |this, bounds| {
+                    this.counted("x", bounds, |this, x| {
+                        let thread = count(&this.emitter, first_thread, x)?;
+                        body(this, thread)
+                    })?;
+                    Ok(())
+                })
+            });
+        }
+        let zero = self.emitter.cx.types.context.i32_type().const_zero();
+        let threads = self.threads;
+        self.counted("thread", (zero, threads), body)?;
+        Ok(())
+    }
+
+    /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
+    pub(crate) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        if self.strip.is_some() && !self.plan.apart {
+            return self.segment_of_strip(segment);
+        }
+        if self.hooks.telling.is_some() {
+            return self.checked_segment(segment);
+        }
+        let aligned = match segment.runs {
+            Runs::Warps => return self.each_warp(segment),
+            Runs::EachThread | Runs::OneThread if self.plan.apart => return self.segment_of_warp(segment),
+            Runs::EachThread | Runs::OneThread => None,
+            Runs::Groups | Runs::FirstOfGroups => Some(false),
+            Runs::FirstLanes => Some(true),
+        };
+        if let Some(by_number) = aligned {
+            return self.each_row(|this, row, first_thread| {
+                this.spans(segment.guard.as_ref(), |this, bounds| {
+                    this.groups_of_row(segment, (row, first_thread), by_number, bounds)
+                })
+            });
+        }
+        self.rows(segment)
+    }
+
+    /// A segment for each thread of each row.
+    pub(crate) fn rows(&mut self, segment: &Segment) -> Result<()> {
+        if let Some(known) = self.known_rows(segment) {
+            return self.known_or_other_rows(segment, &known);
+        }
+        self.each_row(|this, row, first_thread| {
+            this.spans(segment.guard.as_ref(), |this, bounds| {
+                this.fetch_ahead(segment, (row, first_thread), bounds)?;
+                let (at, row) = (row, (row, first_thread));
+                match (&segment.partners, &segment.interior, &segment.outside) {
+                    (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
+                    (None, Some(interior), _) => this.three_parts(segment, interior, row, bounds),
+                    (None, None, Some(outside)) => {
+                        let (all, inner) = this.inner(outside, bounds)?;
+                        this.either_side(segment, row, all, inner)
+                    }
+                    (None, None, None) => match (&segment.every, &segment.multiples) {
+                        (Some(every), _) => this.every_so_many(segment, every, row, bounds),
+                        (None, Some(multiples)) => this.up_to_one(segment, multiples, row, bounds),
+                        (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
+                    },
+                }?;
+                let (low, high) = bounds;
+                this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
+                this.fetch_row_of_next_block(segment, at, bounds)
+            })
+        })
+    }
+
+    /// Runs a segment's body for some threads of a row.
+    pub(crate) fn threads_of_row(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        bounds: (IntValue<'ctx>, IntValue<'ctx>),
+    ) -> Result<()> {
+        let one = self.emitter.cx.types.context.i32_type().const_int(1, false);
+        self.threads_at(segment, body, row, (bounds, one))
+    }
+
+    /// Runs a segment's body for every so many of some threads of a row. Of one thread no loop is made, whose turns LLVM would unroll.
+    pub(crate) fn threads_at(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
+        (bounds, step): ((IntValue<'ctx>, IntValue<'ctx>), IntValue<'ctx>),
+    ) -> Result<()> {
+        let looks = self.goes_on_for_long(segment);
+        if segment.guard.as_ref().is_some_and(Guard::names_one) {
+            let (from, to) = bounds;
+            let (runs, end) = (self.emitter.block("one"), self.emitter.block("one_end"));
+            let any = self.emitter.builder.build_int_compare(IntPredicate::SLT, from, to, "")?;
+            self.emitter.builder.build_conditional_branch(any, runs, end)?;
+            self.emitter.builder.position_at_end(runs);
+            let thread = count(&self.emitter, first_thread, from)?;
+            self.set_thread([from, y, z]);
+            self.thread(segment, body, thread, None)?;
+            if looks {
+                self.hooks.look_up(&self.emitter)?;
+            }
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(end);
+            return Ok(());
+        }
+        let (head, back) = self.counted_by("x", step, bounds, |this, x| {
+            let thread = count(&this.emitter, first_thread, x)?;
+            this.set_thread([x, y, z]);
+            this.thread(segment, body, thread, None)?;
+            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+        })?;
+        let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
+        let shape = if segment.scatters {
+            Shape::Single
+        } else if counts_only(self.emitter.function, body) {
+            Shape::Few
+        } else {
+            Shape::Loop
+        };
+        self.parallel.promise(head, back, is_parallel, shape);
+        Ok(())
+    }
+
+    /// Whether a thread may stay in a segment for long: it looks up then, before the next one starts.
+    pub(crate) fn goes_on_for_long(&self, segment: &Segment) -> bool {
+        self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
+    }
+
+    /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
+    pub(crate) fn each_row(
+        &mut self,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let int = self.emitter.cx.types.context.i32_type();
+        let (zero, one) = (int.const_zero(), int.const_int(1, false));
+        let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
+        let rows = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
+        let [y_place, z_place] = self.row_place;
+        for place in self.row_place {
+            self.emitter.builder.build_store(place, zero)?;
+        }
+        self.counted("row", (zero, rows), |this, row| {
+            let y = this.emitter.builder.build_load(int, y_place, "y")?.into_int_value();
+            let z = this.emitter.builder.build_load(int, z_place, "z")?.into_int_value();
+            let first_thread = this.emitter.builder.build_int_nuw_mul(row, extent_x, "")?;
+            this.set_thread([zero, y, z]);
+            body(this, [y, z], first_thread)?;
+            let builder = &this.emitter.builder;
+            let next = count(&this.emitter, y, one)?;
+            let plane_ends = builder.build_int_compare(IntPredicate::EQ, next, extent_y, "")?;
+            let next = builder.build_select(plane_ends, zero, next, "")?;
+            builder.build_store(y_place, next)?;
+            let step = builder.build_int_z_extend(plane_ends, int, "")?;
+            builder.build_store(z_place, count(&this.emitter, z, step)?)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// `true` if a guard lets some thread of the block through.
+    pub(crate) fn lets_through(&mut self, guard: &Guard) -> Result<IntValue<'ctx>> {
+        let bit = self.emitter.cx.types.context.bool_type();
+        let seen = self.allocas.build_alloca(bit, "someone")?;
+        self.emitter.builder.build_store(seen, bit.const_zero())?;
+        self.each_row(|this, _, _| {
+            this.spans(Some(guard), |this, (low, high)| {
+                let builder = &this.emitter.builder;
+                let some = builder.build_int_compare(IntPredicate::SLT, low, high, "")?;
+                let before = builder.build_load(bit, seen, "")?.into_int_value();
+                builder.build_store(seen, builder.build_or(before, some, "")?)?;
+                Ok(())
+            })
+        })?;
+        Ok(self.emitter.builder.build_load(bit, seen, "")?.into_int_value())
+    }
+
+    pub(crate) fn set_thread(&self, thread: [IntValue<'ctx>; 3]) {
+        self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
+    }
+
+    /// Runs `body` for what a guard lets through of the present row: once, or for each part of the row in which no
+    /// value of the guard wraps. `threadIdx.x` is 0 in the guard's values.
+    pub(crate) fn spans(
+        &mut self,
+        guard: Option<&Guard>,
+        body: impl FnOnce(&mut Self, (IntValue<'ctx>, IntValue<'ctx>)) -> Result<()>,
+    ) -> Result<()> {
+        let extent = self.hooks.frame.get().row;
+        let Some(guard) = guard else {
+            let zero = extent.get_type().const_zero();
+            return body(self, (zero, extent));
+        };
+        let bounds = self.guard_values(guard)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        let (zero, extent) = (long.const_zero(), index(&self.emitter, extent)?);
+        if !guard.ranges.iter().any(|range| range.wraps) {
+            let span = self.span(&bounds, zero, extent)?;
+            return body(self, span);
+        }
+        let (head, end) = (self.emitter.block("part"), self.emitter.block("part_end"));
+        let before = self.emitter.current()?;
+        self.emitter.builder.build_unconditional_branch(head)?;
+        self.emitter.builder.position_at_end(head);
+        let phi = self.emitter.builder.build_phi(long, "part")?;
+        phi.add_incoming(&[(&zero, before)]);
+        let from = phi.as_basic_value().into_int_value();
+        let mut to = extent;
+        for bound in bounds.ranges.iter().filter(|bound| bound.wraps) {
+            // One past the thread that has the largest integer, if there is one: it is no other part's last.
+            let builder = &self.emitter.builder;
+            let value = builder.build_int_add(bound.value, from, "")?;
+            let largest = long.const_int(i64::MAX as u64, false);
+            let left = self.emitter.call_intrinsic("llvm.ssub.sat", &[largest.into(), value.into()])?;
+            let last = self.emitter.call_intrinsic("llvm.sadd.sat", &[left, from.into()])?;
+            let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[last, long.const_int(1, false).into()])?;
+            to = self.choose("llvm.smin", to, after)?;
+        }
+        let span = self.span(&bounds, from, to)?;
+        body(self, span)?;
+        let last = self.emitter.current()?;
+        phi.add_incoming(&[(&to, last)]);
+        let more = self.emitter.builder.build_int_compare(IntPredicate::SLT, to, extent, "")?;
+        self.emitter.builder.build_conditional_branch(more, head, end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// What a guard of which no value wraps lets through of the present row.
+    pub(crate) fn span_of(&mut self, guard: Option<&Guard>) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let extent = self.hooks.frame.get().row;
+        let Some(guard) = guard else { return Ok((extent.get_type().const_zero(), extent)) };
+        let values = self.guard_values(guard)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        let (low, high) = self.span(&values, long.const_zero(), index(&self.emitter, extent)?)?;
+        Ok((low, self.choose("llvm.smax", low, high.into())?))
+    }
+
+    /// What a guard compares, for the present row.
+    pub(crate) fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
+        for &local in &guard.recompute {
+            let place = match self.row_places[local.index()] {
+                Some(place) => place,
+                None => self.new_place(local)?,
+            };
+            self.row_places[local.index()] = Some(place);
+            self.emitter.slots[local.index()] = Some(place);
+        }
+        for &local in &guard.recompute {
+            self.compute(local)?;
+        }
+        let mut values = GuardValues { ranges: Vec::new(), rows: Vec::new() };
+        for &Range { value, op, bound, times, plus, wraps } in &guard.ranges {
+            let (value, bound) = (self.wide(value)?, self.wide(bound)?);
+            let times = bound.get_type().const_int(times.cast_unsigned(), true);
+            let bound = self.emitter.builder.build_int_nsw_mul(bound, times, "")?;
+            let plus = bound.get_type().const_int(plus.cast_unsigned(), true);
+            let bound = self.emitter.builder.build_int_nsw_add(bound, plus, "")?;
+            values.ranges.push(RangeValues { value, op, bound, wraps });
+        }
+        for &(cond, negated) in &guard.rows {
+            values.rows.push((self.emitter.emit_int(cond)?, negated));
+        }
+        Ok(values)
+    }
+
+    /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them. `from` is at most `to`; of
+    /// the result the end may be before the start, and then there is no such thread.
+    pub(crate) fn span(
+        &self,
+        guard: &GuardValues<'ctx>,
+        from: IntValue<'ctx>,
+        to: IntValue<'ctx>,
+    ) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let one = to.get_type().const_int(1, false);
+        let (mut low, mut high) = (from, to);
+        for range in &guard.ranges {
+            let first = self.emitter.builder.build_int_add(range.value, from, "")?;
+            // The thread that meets the bound exactly, if it were of this row.
+            let ahead = self.emitter.call_intrinsic("llvm.ssub.sat", &[range.bound.into(), first.into()])?;
+            let at = self.emitter.call_intrinsic("llvm.sadd.sat", &[ahead, from.into()])?;
+            let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[at, one.into()])?;
+            let below = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smin", high, limit);
+            let above = |this: &Self, limit: BasicValueEnum<'ctx>| this.choose("llvm.smax", low, limit);
+            match range.op {
+                CompareOp::Lt => high = below(self, at)?,
+                CompareOp::Le => high = below(self, after)?,
+                CompareOp::Gt => low = above(self, after)?,
+                CompareOp::Ge => low = above(self, at)?,
+                CompareOp::Eq => (low, high) = (above(self, at)?, below(self, after)?),
+                CompareOp::Ne => return internal("a bound that is no interval"),
+            }
+        }
+        // Both fit the row now, however far away the bound is.
+        let low = self.choose("llvm.smin", low, to.into())?;
+        let mut high = self.choose("llvm.smax", high, from.into())?;
+        for &(cond, negated) in &guard.rows {
+            let (yes, no) = if negated { (low, high) } else { (high, low) };
+            // An empty row is one that ends where it begins, which must be in the row.
+            high = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
+        }
+        let int = self.emitter.cx.types.context.i32_type();
+        let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
+        Ok((narrow(low)?, narrow(high)?))
+    }
+
+    pub(crate) fn choose(&self, intrinsic: &str, a: IntValue<'ctx>, b: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
+        Ok(self.emitter.call_intrinsic(intrinsic, &[a.into(), b])?.into_int_value())
+    }
+
+    /// A signed integer expression in 64 bits.
+    fn wide(&self, expr: crate::ir::ExprId) -> Result<IntValue<'ctx>> {
+        let value = self.emitter.emit_int(expr)?;
+        let long = self.emitter.cx.types.context.i64_type();
+        if value.get_type() == long {
+            return Ok(value);
+        }
+        Ok(self.emitter.builder.build_int_s_extend(value, long, "")?)
+    }
+
+    pub(crate) fn memory_type(&self, local: LocalId) -> Result<BasicTypeEnum<'ctx>> {
+        self.emitter.cx.types.memory(self.emitter.function.locals[local].ty)
+    }
+
+    pub(crate) fn new_place(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        Ok(self.allocas.build_alloca(self.memory_type(local)?, &self.emitter.function.locals[local].name)?)
+    }
+
+    /// Assigns a fixed local its value.
+    pub(crate) fn compute(&self, local: LocalId) -> Result<()> {
+        let Some(value) = self.plan.fixed.value(local) else { return internal("a local that is not fixed") };
+        let value = self.emitter.emit_expr(value)?;
+        self.emitter.set_local(local, value)
+    }
+
+    /// A thread's element of a crossing local, in the strip's own memory if there is one.
+    pub(crate) fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        match self.strip.as_ref().and_then(|strip| strip.element(local)) {
+            Some((array, lane)) => self.lane_of(array, lane, local),
+            None => self.kept(local, thread),
+        }
+    }
+
+    /// The first thread's element of a crossing local.
+    pub(crate) fn first_kept(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
+        if let Some(place) = self.carried.locals.get(local.index()).copied().flatten() {
+            return Ok(place);
+        }
+        let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
+        known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
+    }
+
+    /// A thread's element of a crossing local in scratch memory.
+    pub(crate) fn kept(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
+        let base = self.first_kept(local)?;
+        let ty = self.memory_type(local)?;
+        let at = index(&self.emitter, thread)?;
+        // SAFETY: an array in scratch memory has an element for each thread of the largest block.
+        Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[at], "")? })
+    }
+
+    /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
+    /// With `others`, the numbers of the first and behind the last thread that get what it puts back.
+    pub(crate) fn thread(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        thread: IntValue<'ctx>,
+        others: Option<(IntValue<'ctx>, IntValue<'ctx>)>,
+    ) -> Result<()> {
+        let end = self.emitter.block("thread_end");
+        if let Some(active) = segment.active {
+            let run = self.emitter.block("thread_runs");
+            let byte = self.emitter.cx.types.context.i8_type();
+            let place = self.mask_byte(active, thread)?;
+            let builder = &self.emitter.builder;
+            let is_in = builder.build_load(byte, place, "")?.into_int_value();
+            let is_in = builder.build_int_compare(IntPredicate::NE, is_in, byte.const_zero(), "")?;
+            builder.build_conditional_branch(is_in, run, end)?;
+            builder.position_at_end(run);
+        }
+        if let Some(seen) = self.hooks.seen.get() {
+            seen.set_thread(&self.emitter, self.hooks.frame.get().context, thread)?;
+        }
+        self.enter_with(segment, &segment.load, thread)?;
+        let put_back = self.emitter.block("put_back");
+        let returned = self.way_out(&segment.on_return, thread, end)?;
+        self.hooks.return_to.set(Some(returned));
+        let in_loop = !segment.on_break.is_empty() || !segment.on_continue.is_empty();
+        if in_loop {
+            let break_to = self.way_out(&segment.on_break, thread, put_back)?;
+            let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
+            self.emitter.loops.push(LoopTargets { break_to, continue_to });
+        }
+        self.take_turned()?;
+        if let Some(holds) = self.lane_runs()? {
+            let run = self.emitter.block("lane_runs");
+            self.emitter.builder.build_conditional_branch(holds, run, put_back)?;
+            self.emitter.builder.position_at_end(run);
+        }
+        self.emitter.emit_block(body)?;
+        if !self.turned.is_empty() {
+            self.emitter.ahead.clear();
+            self.emitter.elsewhere.clear();
+        }
+        if in_loop {
+            self.emitter.loops.pop();
+        }
+        self.emitter.go(put_back)?;
+        self.emitter.builder.position_at_end(put_back);
+        for &local in &segment.store {
+            let from = self.emitter.slot(local)?;
+            let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
+            let Some(others) = others else {
+                let to = self.element(local, thread)?;
+                self.emitter.builder.build_store(to, value)?;
+                continue;
+            };
+            self.counted("other", others, |this, other| {
+                let to = this.element(local, other)?;
+                this.emitter.builder.build_store(to, value)?;
+                Ok(())
+            })?;
+        }
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Gives the thread's own locals their places and first values; these crossing ones are fetched.
+    pub(crate) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
+        let padded = self.strip.as_ref().is_some_and(|strip| strip.padded);
+        for &local in &segment.locals {
+            let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
+            self.emitter.slots[local.index()] = Some(place);
+            let ty = self.memory_type(local)?;
+            let value = if load.contains(&local) {
+                let from = self.element(local, thread)?;
+                self.emitter.builder.build_load(ty, from, "")?
+            } else if padded {
+                // An absent thread runs no statement, but its locals are put back.
+                ty.const_zero()
+            } else {
+                // Nothing comes from the thread before.
+                undefined(ty)?
+            };
+            self.emitter.builder.build_store(place, value)?;
+        }
+        for &array in &self.plan.crossing.arrays {
+            let Some(place) = self.offsets.array(array) else { return internal("a crossing array without a place") };
+            let long = self.emitter.cx.types.context.i64_type();
+            let before = self.emitter.builder.build_int_nuw_mul(
+                index(&self.emitter, thread)?,
+                long.const_int(place.stride, false),
+                "",
+            )?;
+            let base = known_offset(&self.emitter, self.hooks.frame.get().scratch, place.offset)?;
+            let base = byte_offset(&self.emitter, base, before)?;
+            if let Some(known) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
+                *known = Some(base);
+            }
+        }
+        for &local in &segment.recompute {
+            self.compute(local)?;
+        }
+        Ok(())
+    }
+
+    /// A block that takes the thread out of masks and goes on at `to`; `to` itself where there is nothing to do.
+    fn way_out(&mut self, masks: &[MaskId], thread: IntValue<'ctx>, to: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
+        if masks.is_empty() {
+            return Ok(to);
+        }
+        let here = self.emitter.current()?;
+        let block = self.emitter.block("leave");
+        self.emitter.builder.position_at_end(block);
+        let out = self.emitter.cx.types.context.i8_type().const_zero();
+        for &mask in masks {
+            let place = self.mask_byte(mask, thread)?;
+            self.emitter.builder.build_store(place, out)?;
+        }
+        self.emitter.go(to)?;
+        self.emitter.builder.position_at_end(here);
+        Ok(block)
+    }
+}
+
+pub(crate) fn undefined(ty: BasicTypeEnum<'_>) -> Result<BasicValueEnum<'_>> {
+    Ok(match ty {
+        BasicTypeEnum::IntType(int) => int.get_undef().into(),
+        BasicTypeEnum::FloatType(float) => float.get_undef().into(),
+        BasicTypeEnum::PointerType(pointer) => pointer.get_undef().into(),
+        other @ (BasicTypeEnum::ArrayType(_)
+        | BasicTypeEnum::StructType(_)
+        | BasicTypeEnum::VectorType(_)
+        | BasicTypeEnum::ScalableVectorType(_)) => return internal(format!("a local of type {other}")),
+    })
+}

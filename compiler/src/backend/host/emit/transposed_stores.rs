@@ -1,0 +1,71 @@
+//! What several turns of a walk store: an element for each thread and turn, which become vectors of the rows.
+
+use inkwell::{
+    IntPredicate,
+    values::{IntValue, PointerValue},
+};
+
+use crate::{
+    backend::{
+        host::{
+            emit::{
+                entry::KernelEmitter,
+                lane_trip_counts::Turns,
+                transpose::{AHEAD, Ahead, WIDTH, vector_of},
+            },
+            plan::{Clash, WalkedStore},
+        },
+        llvm::{Result, internal},
+    },
+    ir::{Space, Type},
+};
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Room for what turns store.
+    pub(crate) fn room_for_store(&self, store: &WalkedStore) -> Result<Ahead<'ctx>> {
+        let Type::Ptr(element, _) = self.emitter.function.exprs[store.pointer].ty else {
+            return internal("a store without a pointer");
+        };
+        self.room_of(Type::Scalar(element))
+    }
+
+    /// Whether two pointers of the present thread clash.
+    pub(crate) fn clash(&self, clash: &Clash) -> Result<IntValue<'ctx>> {
+        let long = self.emitter.cx.types.context.i64_type();
+        let address = |id| {
+            let pointer = self.emitter.emit_pointer(id)?;
+            Ok::<_, crate::backend::llvm::Error>(self.emitter.builder.build_ptr_to_int(pointer, long, "")?)
+        };
+        let (first, second) = (address(clash.first)?, address(clash.second)?);
+        let builder = &self.emitter.builder;
+        let least = long.const_int((clash.from + 1) as u64, true);
+        let apart = builder.build_int_sub(builder.build_int_sub(second, first, "")?, least, "")?;
+        let values = long.const_int((clash.to - clash.from - 1) as u64, false);
+        Ok(builder.build_int_compare(IntPredicate::ULT, apart, values, "clash")?)
+    }
+
+    /// Stores what so many turns have kept for the rows of the threads that are there.
+    pub(crate) fn put_rows(&self, kept: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
+        let (n, vector) = (kept.elements, vector_of(kept.element, kept.elements)?);
+        let byte = self.emitter.cx.types.context.i8_type().into();
+        let pointer = self.emitter.cx.types.pointer(Space::Global);
+        let store = self.emitter.cx.intrinsic("llvm.masked.store", &[vector.into(), pointer.into()])?;
+        for from in (0..WIDTH).step_by(n as usize) {
+            let masks = self.masks(turns, (from, n))?;
+            for threads in (0..WIDTH).step_by(n as usize) {
+                let mut square = Vec::new();
+                for turn in from..from + n {
+                    let place = self.element_at(kept.element, kept.turns, self.int(turn * WIDTH + threads))?;
+                    square.push(self.emitter.builder.build_load(vector, place, "")?.into_vector_value());
+                }
+                let lanes = rows.iter().zip(&masks).skip(threads as usize);
+                for (row, (&place, &mask)) in self.transposed(square)?.into_iter().zip(lanes) {
+                    let place = self.element_at(kept.element, place, self.int(from))?;
+                    self.prefetch_to_store(self.element_at(byte, place, self.int(AHEAD))?)?;
+                    self.emitter.builder.build_call(store, &[row.into(), place.into(), mask.into()], "")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

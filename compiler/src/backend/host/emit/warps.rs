@@ -1,0 +1,441 @@
+//! Blocks of whole warps that have nothing to do with each other: one warp after the other, each a block of 32 threads
+//! ([`crate::backend::host::plan::Plan::apart`]).
+
+use inkwell::{
+    IntPredicate,
+    attributes::AttributeLoc,
+    basic_block::BasicBlock,
+    types::{BasicType, BasicTypeEnum},
+    values::{BasicValue, FunctionValue, IntValue, PointerValue},
+};
+
+use crate::{
+    analysis::for_each_read,
+    backend::{
+        host::{
+            emit::{
+                access_groups::Shape,
+                entry::KernelEmitter,
+                hooks::{Frame, index, known_offset},
+                strips::{Span, Strip},
+                threads::{GuardValues, RangeValues},
+            },
+            plan::{Guard, LANES, Node, Segment, vector::fixed_rows},
+        },
+        llvm::{Result, internal},
+    },
+    ir::{CompareOp, SharedKind, Stmt, Type},
+};
+
+/// Tells LLVM's last passes that a function's arrays are of one warp (`host/passes.cpp`).
+const OF_ONE_WARP: &str = "weft.of_one_warp";
+
+/// Cells of a warp, with as many on both sides.
+const CELLS: u64 = 3 * LANES;
+
+/// Alignment of what a warp's threads carry: a vector's.
+const ALIGN: u32 = 64;
+
+/// Where the threads of a warp that is a block have what they carry from segment to segment, and hand each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried<'ctx> {
+    /// By the local's index.
+    pub locals: Vec<Option<PointerValue<'ctx>>>,
+    /// By the mask's number.
+    pub masks: Vec<Option<PointerValue<'ctx>>>,
+    /// By the shared array's index: cells.
+    cells: Vec<Option<PointerValue<'ctx>>>,
+}
+
+impl<'ctx> KernelEmitter<'_, 'ctx> {
+    /// Makes places on the stack for what a warp's threads carry and hand each other, for each copy of the body: constant in length,
+    /// they become registers.
+    pub(crate) fn declare_carried(&mut self, function: FunctionValue<'ctx>) -> Result<Vec<Carried<'ctx>>> {
+        for name in [OF_ONE_WARP, "no-builtin-memcpy", "no-builtin-memset"] {
+            // Copies between such arrays stay loops, of which LLVM makes vectors.
+            let mark = self.emitter.cx.types.context.create_string_attribute(name, "");
+            function.add_attribute(AttributeLoc::Function, mark);
+        }
+        let copies = if self.plan.narrow { 2 } else { 1 };
+        (0..copies).map(|_| self.new_carried()).collect()
+    }
+
+    fn new_carried(&self) -> Result<Carried<'ctx>> {
+        let byte = self.emitter.cx.types.context.i8_type();
+        let mut cells = vec![None; self.plan.module.shared.len()];
+        for (id, array) in self.plan.module.shared.iter().filter(|(_, array)| array.kind == SharedKind::Cells) {
+            let element = self.emitter.cx.types.memory(Type::Scalar(array.elem))?;
+            let place = self.array_of_warp(element, CELLS, &array.name)?;
+            cells[id.index()] = Some(place);
+            // Who reads a cell that nobody has stored to has some value.
+            let bytes = LANES * array.elem.size_bytes();
+            let first = known_offset(&self.emitter, place, bytes)?;
+            let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
+            let filled = self.emitter.builder.build_memset(first, LANES as u32, byte.const_zero(), bytes);
+            filled.map(drop).or_else(|error| internal(format!("LLVM cannot fill cells: {error}")))?;
+        }
+        let mut locals = vec![None; self.emitter.function.locals.len()];
+        for &local in &self.plan.crossing.locals {
+            let name = &self.emitter.function.locals[local].name;
+            locals[local.index()] = Some(self.array_of_warp(self.memory_type(local)?, LANES, name)?);
+        }
+        let mut masks = Vec::new();
+        for _ in 0..self.plan.cut.masks {
+            masks.push(Some(self.array_of_warp(byte.into(), LANES, "mask")?));
+        }
+        Ok(Carried { locals, masks, cells })
+    }
+
+    fn array_of_warp(&self, element: BasicTypeEnum<'ctx>, len: u64, name: &str) -> Result<PointerValue<'ctx>> {
+        let place = self.allocas.build_alloca(element.array_type(len as u32), name)?;
+        if let Some(alloca) = place.as_instruction() {
+            let set = alloca.set_alignment(ALIGN);
+            set.or_else(|error| internal(format!("an alignment of {ALIGN}: {error}")))?;
+        }
+        Ok(place)
+    }
+
+    /// The warps of the present block. A kernel that takes `threadIdx.x` for the lane is for rows of one warp, and has a copy for those.
+    pub(crate) fn warps_of_block(&mut self, carried: &[Carried<'ctx>]) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let int = frame.row.get_type();
+        let lanes = int.const_int(LANES, false);
+        let per_row = self.emitter.builder.build_int_unsigned_div(frame.block_dim[0], lanes, "warps_per_row")?;
+        match carried {
+            [all] => self.each_warp_of_block((per_row, per_row), all, Shape::Vectors),
+            [narrow, others] => {
+                let (one, more) = (self.emitter.block("rows_of_one"), self.emitter.block("rows_of_more"));
+                let builder = &self.emitter.builder;
+                let is_one = builder.build_int_compare(IntPredicate::EQ, per_row, int.const_int(1, false), "")?;
+                builder.build_conditional_branch(is_one, one, more)?;
+                self.emitter.builder.position_at_end(one);
+                self.each_warp_of_block((per_row, int.const_int(1, false)), narrow, Shape::Vectors)?;
+                self.emitter.builder.position_at_end(more);
+                self.each_warp_of_block((per_row, per_row), others, Shape::Single)
+            }
+            _ => internal("warps without places"),
+        }
+    }
+
+    /// The warps of the present block, along `x` first, of which there are so many as the second number says.
+    fn each_warp_of_block(
+        &mut self,
+        (per_row, along_x): (IntValue<'ctx>, IntValue<'ctx>),
+        carried: &Carried<'ctx>,
+        shape: Shape,
+    ) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let int = frame.row.get_type();
+        let (zero, one, lanes) = (int.const_zero(), int.const_int(1, false), int.const_int(LANES, false));
+        let [_, y, z] = frame.block_dim;
+        let after = std::mem::replace(&mut self.block_end, self.emitter.block("next_warp"));
+        let before = self.emitter.current()?;
+        let head = self.emitter.block("warp");
+        let builder = &self.emitter.builder;
+        builder.build_unconditional_branch(head)?;
+        builder.position_at_end(head);
+        let mut phis = Vec::new();
+        for (name, extent) in [("warp.x", along_x), ("warp.y", y), ("warp.z", z)] {
+            if extent.is_const() {
+                continue;
+            }
+            let phi = builder.build_phi(int, name)?;
+            phi.add_incoming(&[(&zero, before)]);
+            phis.push((phi, extent));
+        }
+        let mut place = [zero; 3];
+        for (at, (phi, _)) in place.iter_mut().rev().zip(phis.iter().rev()) {
+            *at = phi.as_basic_value().into_int_value();
+        }
+        let wide = |value: IntValue<'ctx>| index(&self.emitter, value);
+        *self.hooks.of_row.borrow_mut() = vec![wide(place[0])?, wide(place[1])?, wide(place[2])?, wide(per_row)?];
+        self.threads = lanes;
+        self.hooks.frame.set(Frame { row: lanes, rows: [one, one], ..frame });
+        self.use_carried(carried, shape);
+        self.none_in_loops(carried)?;
+        self.body()?;
+        self.strip = None;
+
+        let next_warp = std::mem::replace(&mut self.block_end, after);
+        self.emitter.builder.position_at_end(next_warp);
+        let builder = &self.emitter.builder;
+        let mut carries = one;
+        for &(phi, extent) in &phis {
+            let now = phi.as_basic_value().into_int_value();
+            let next = builder.build_int_nuw_add(now, carries, "")?;
+            let ends = builder.build_int_compare(IntPredicate::EQ, next, extent, "")?;
+            let next = builder.build_select(ends, zero, next, "")?;
+            phi.add_incoming(&[(&next as &dyn BasicValue<'ctx>, next_warp)]);
+            carries = builder.build_int_z_extend(ends, int, "")?;
+        }
+        let done = builder.build_int_compare(IntPredicate::NE, carries, zero, "")?;
+        builder.build_conditional_branch(done, self.block_end, head)?;
+        self.hooks.frame.set(frame);
+        Ok(())
+    }
+
+    /// A segment for the lanes of a warp that is a block. Loops over lanes have a constant number of turns, so that what these carry
+    /// are registers: where not all of them run, each is asked, in halves of which the second may have none that does.
+    pub(crate) fn segment_of_warp(&mut self, segment: &Segment) -> Result<()> {
+        let int = self.hooks.frame.get().row.get_type();
+        let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
+        self.set_thread([zero; 3]);
+        let end = self.emitter.block("lanes_end");
+        let mut ranges = Vec::new();
+        let left = segment
+            .some
+            .clone()
+            .map(|some| self.granted.iter().fold(some, |left, granted| left.after(granted).unwrap_or(left)));
+        if let Some(some) = &left {
+            let values = self.guard_values(some)?;
+            for (cond, negated) in values.rows {
+                let next = self.emitter.block("lanes_here");
+                let (yes, no) = if negated { (end, next) } else { (next, end) };
+                self.emitter.builder.build_conditional_branch(cond, yes, no)?;
+                self.emitter.builder.position_at_end(next);
+            }
+            ranges = values.ranges;
+        }
+        // A few lanes that are known, and of those the ones that the other ranges let through.
+        let (known, others): (Vec<_>, Vec<_>) =
+            ranges.iter().cloned().partition(|range| range.value.is_const() && range.bound.is_const() && !range.wraps);
+        if let Some(bounds) = self.known_bounds(known)? {
+            self.asked_lanes(segment, &segment.body, bounds, others)?;
+        } else {
+            let all = self.all_run(&ranges, zero, lanes)?;
+            let Some(interior) = segment.interior.as_ref().filter(|_| !self.is_aside()) else {
+                return self.all_or_some(segment, &segment.body, (all, ranges), end);
+            };
+            let GuardValues { ranges: inner, rows } = self.guard_values(&interior.guard)?;
+            let is_inner = self.and_rows(self.all_run(&inner, zero, lanes)?, rows)?;
+            let (near, far) = (self.emitter.block("near_border"), self.emitter.block("near_no_border"));
+            self.emitter.builder.build_conditional_branch(is_inner, far, near)?;
+            self.emitter.builder.position_at_end(near);
+            self.asked_lanes(segment, &segment.body, (zero, lanes), ranges.clone())?;
+            self.emitter.go(end)?;
+            self.emitter.builder.position_at_end(far);
+            return self.all_or_some(segment, &interior.body, (all, ranges), end);
+        }
+        self.goes_to(end)
+    }
+
+    /// Whether a guarded part of the kernel has a copy for warps of which all lanes are in it. Not so in the turns of a loop, where
+    /// each row may end within a warp, and not where it is left for what comes elsewhere.
+    pub(crate) fn parts_warps(&self, guard: &Guard, inside: &[Node]) -> bool {
+        let function = self.emitter.function;
+        let mut in_turns = false;
+        for range in &guard.ranges {
+            for root in [range.value, range.bound] {
+                for_each_read(function, root, &mut |local| in_turns |= function.locals[local].offset);
+            }
+        }
+        let is_whole = self.plan.apart && !self.is_aside() && self.plan.cut.masks == 0;
+        is_whole && !in_turns && !guard.ranges.is_empty() && !jumps_out(inside)
+    }
+
+    /// A guarded part for a warp: all of it is in it, as nearly always, or its lanes are asked one by one. What these carry stays in
+    /// registers elsewhere only if nobody asks for an element by a number that is not known, so that they have copies.
+    pub(crate) fn guarded_of_warp(&mut self, guard: &Guard, inside: &[Node]) -> Result<()> {
+        let int = self.hooks.frame.get().row.get_type();
+        let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
+        self.set_thread([zero; 3]);
+        let GuardValues { ranges, rows } = self.guard_values(guard)?;
+        if ranges.iter().any(|range| range.value.is_const() && range.bound.is_const()) {
+            // Lanes that are known have loops of their own.
+            let someone = self.lets_through(guard)?;
+            return self.branch(someone, inside, &[]);
+        }
+        let all = self.and_rows(self.all_run(&ranges, zero, lanes)?, rows)?;
+        let (whole, parted) = (self.emitter.block("whole_warp"), self.emitter.block("parted_warp"));
+        let (some, end) = (self.emitter.block("some_inside"), self.emitter.block("inside_end"));
+        self.emitter.builder.build_conditional_branch(all, whole, parted)?;
+        self.emitter.builder.position_at_end(whole);
+        self.granted.push(guard.clone());
+        self.nodes(inside)?;
+        self.granted.pop();
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(parted);
+        let someone = self.lets_through(guard)?;
+        self.emitter.builder.build_conditional_branch(someone, some, end)?;
+        self.emitter.builder.position_at_end(some);
+        let before = std::mem::take(&mut self.carried);
+        let aside = self.new_carried()?;
+        self.copy_carried(&before, &aside)?;
+        self.use_carried(&aside, Shape::Single);
+        self.nodes(inside)?;
+        self.copy_carried(&aside, &before)?;
+        self.use_carried(&before, Shape::Vectors);
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(end);
+        Ok(())
+    }
+
+    /// Says of every lane that it is in no loop that lanes leave in different iterations: one that does not come to the loop says nothing,
+    /// and is counted with the others.
+    fn none_in_loops(&self, carried: &Carried<'ctx>) -> Result<()> {
+        let zero = self.emitter.cx.types.context.i8_type().const_zero();
+        for leaving in &self.plan.leaving {
+            let Some(Some(place)) = carried.locals.get(leaving.alive.index()).copied() else { continue };
+            let bytes = LANES * self.emitter.function.locals[leaving.alive].ty.host_bytes();
+            let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
+            let done = self.emitter.builder.build_memset(place, ALIGN, zero, bytes);
+            done.map(drop).or_else(|error| internal(format!("LLVM cannot fill what lanes carry: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Copies what all lanes carry.
+    fn copy_carried(&self, from: &Carried<'ctx>, to: &Carried<'ctx>) -> Result<()> {
+        for &local in &self.plan.crossing.locals {
+            let (Some(from), Some(to)) = (from.locals[local.index()], to.locals[local.index()]) else {
+                return internal("a crossing local without a place");
+            };
+            self.copy_array(from, to, LANES * self.emitter.function.locals[local].ty.host_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Has a warp's threads carry what they carry in such places.
+    fn use_carried(&mut self, carried: &Carried<'ctx>, shape: Shape) {
+        let int = self.hooks.frame.get().row.get_type();
+        let locals = self.plan.crossing.locals.iter();
+        let places = locals.filter_map(|&local| Some((local, carried.locals[local.index()]?))).collect();
+        self.strip = Some(Strip::of_warp(int.const_zero(), int.const_int(LANES, false), places, shape));
+        self.hooks.cells.borrow_mut().clone_from(&carried.cells);
+        self.carried = carried.clone();
+    }
+
+    /// A body for all lanes, or for those in ranges; goes on at `end`.
+    fn all_or_some(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        (all, ranges): (IntValue<'ctx>, Vec<RangeValues<'ctx>>),
+        end: BasicBlock<'ctx>,
+    ) -> Result<()> {
+        let int = self.hooks.frame.get().row.get_type();
+        let lane = |number: u64| int.const_int(number, false);
+        let bounds = (lane(0), lane(LANES));
+        if ranges.is_empty() || self.is_aside() {
+            self.asked_lanes(segment, body, bounds, ranges)?;
+            return self.goes_to(end);
+        }
+        let (every, ask) = (self.emitter.block("all_lanes"), self.emitter.block("some_lanes"));
+        self.emitter.builder.build_conditional_branch(all, every, ask)?;
+        self.emitter.builder.position_at_end(every);
+        self.lanes_of_warp(segment, body, bounds)?;
+        self.emitter.go(end)?;
+        self.emitter.builder.position_at_end(ask);
+        if !fixed_rows::is_short(self.emitter.function, body) {
+            // Two halves are twice the code.
+            self.asked_lanes(segment, body, bounds, ranges)?;
+            return self.goes_to(end);
+        }
+        for half in [0, LANES / 2] {
+            let (some, next) = (self.emitter.block("some_of_half"), self.emitter.block("half_end"));
+            let bounds = (lane(half), lane(half + LANES / 2));
+            let any = self.any_runs(&ranges, bounds)?;
+            self.emitter.builder.build_conditional_branch(any, some, next)?;
+            self.emitter.builder.position_at_end(some);
+            self.asked_lanes(segment, body, bounds, ranges.clone())?;
+            self.goes_to(next)?;
+        }
+        self.goes_to(end)
+    }
+
+    /// A body for those of some lanes that are in ranges.
+    fn asked_lanes(
+        &mut self,
+        segment: &Segment,
+        body: &[Stmt],
+        bounds: Span<'ctx>,
+        ranges: Vec<RangeValues<'ctx>>,
+    ) -> Result<()> {
+        self.ask(ranges);
+        self.lanes_of_warp(segment, body, bounds)?;
+        self.ask(Vec::new());
+        Ok(())
+    }
+
+    /// Goes on at a block.
+    fn goes_to(&self, block: BasicBlock<'ctx>) -> Result<()> {
+        self.emitter.go(block)?;
+        self.emitter.builder.position_at_end(block);
+        Ok(())
+    }
+
+    /// Whether something holds, and what is asked of a row.
+    pub(crate) fn and_rows(&self, all: IntValue<'ctx>, rows: Vec<(IntValue<'ctx>, bool)>) -> Result<IntValue<'ctx>> {
+        let builder = &self.emitter.builder;
+        rows.into_iter().try_fold(all, |all, (cond, negated)| {
+            let holds = if negated { builder.build_not(cond, "")? } else { cond };
+            Ok(builder.build_and(all, holds, "all_inside")?)
+        })
+    }
+
+    /// Whether this is the copy for rows that the kernel does not seem to be for.
+    fn is_aside(&self) -> bool {
+        self.strip.as_ref().is_some_and(|strip| !strip.has_vectors())
+    }
+
+    fn lanes_of_warp(&mut self, segment: &Segment, body: &[Stmt], bounds: Span<'ctx>) -> Result<()> {
+        let looks = self.goes_on_for_long(segment);
+        self.lanes_between(bounds, segment.parallel, |this, thread| {
+            this.thread(segment, body, thread, None)?;
+            if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
+        })
+    }
+
+    /// From which to which lane ranges of constants reach; `None` if there are none.
+    fn known_bounds(&self, ranges: Vec<RangeValues<'ctx>>) -> Result<Option<Span<'ctx>>> {
+        if ranges.is_empty() {
+            return Ok(None);
+        }
+        let long = self.emitter.cx.types.context.i64_type();
+        let values = GuardValues { ranges, rows: Vec::new() };
+        let (low, high) = self.span(&values, long.const_zero(), long.const_int(LANES, false))?;
+        Ok((low.is_const() && high.is_const()).then_some((low, high)))
+    }
+
+    /// Whether one of some lanes may be in ranges: `true` where a value wraps.
+    fn any_runs(&self, ranges: &[RangeValues<'ctx>], (from, to): Span<'ctx>) -> Result<IntValue<'ctx>> {
+        let mut any = self.emitter.cx.types.context.bool_type().const_int(1, false);
+        let (from, to) = (index(&self.emitter, from)?, index(&self.emitter, to)?);
+        let builder = &self.emitter.builder;
+        for range in ranges.iter().filter(|range| !range.wraps) {
+            let first = builder.build_int_add(range.value, from, "")?;
+            let last = builder.build_int_add(
+                range.value,
+                builder.build_int_sub(to, from.get_type().const_int(1, false), "")?,
+                "",
+            )?;
+            let (value, predicate) = match range.op {
+                CompareOp::Lt => (first, IntPredicate::SLT),
+                CompareOp::Le => (first, IntPredicate::SLE),
+                CompareOp::Gt => (last, IntPredicate::SGT),
+                CompareOp::Ge => (last, IntPredicate::SGE),
+                CompareOp::Eq | CompareOp::Ne => continue,
+            };
+            let holds = builder.build_int_compare(predicate, value, range.bound, "")?;
+            any = builder.build_and(any, holds, "any_runs")?;
+        }
+        Ok(any)
+    }
+}
+
+/// Whether nodes leave a loop around them, or a turn of it.
+fn jumps_out(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Break | Node::Continue => true,
+        Node::Loop { .. } => false,
+        Node::Once { .. }
+        | Node::Segment(_)
+        | Node::If { .. }
+        | Node::Guarded { .. }
+        | Node::Split { .. }
+        | Node::Barrier
+        | Node::Strips(_)
+        | Node::Walked(_)
+        | Node::Return => node.parts().iter().any(|part| jumps_out(part)),
+    })
+}

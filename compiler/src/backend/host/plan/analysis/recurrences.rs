@@ -1,0 +1,50 @@
+//! Chains of operations through a loop, each of which waits for the one before: a sum of floats, a recurrence.
+
+use crate::{
+    backend::host::plan::regions::context::Uses,
+    ir::{BinaryOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_stmt},
+};
+
+/// `true` if a turn of a loop needs a value of the turn before in a way that LLVM keeps: what it may add up in any order, and
+/// the counter, is no chain.
+pub(crate) fn has_some(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
+    let counts = |local: LocalId| step.iter().any(|stmt| stmt.kind.assigned().contains(&local));
+    let turn = Uses::of(function, body);
+    turn.assigned.iter().any(|&local| {
+        let mut sums = true;
+        for_each_stmt(body, &mut |stmt| {
+            if stmt.kind.assigned().contains(&local) {
+                sums &= matches!(stmt.kind, StmtKind::Assign(_, value) if is_sum(function, local, value));
+            }
+        });
+        turn.exposed.contains(&local) && !counts(local) && !sums
+    })
+}
+
+/// `true` for `local op …` of integers, with an operation that may be done in any order.
+fn is_sum(function: &Function, local: LocalId, value: ExprId) -> bool {
+    let ExprKind::Binary(op, a, b) = function.exprs[value].kind else { return false };
+    let any_order = match op {
+        BinaryOp::Add
+        | BinaryOp::Mul
+        | BinaryOp::And
+        | BinaryOp::Or
+        | BinaryOp::Xor
+        | BinaryOp::Min
+        | BinaryOp::Max => true,
+        BinaryOp::Sub
+        | BinaryOp::AddExact
+        | BinaryOp::SubExact
+        | BinaryOp::MulExact
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::FloorMod
+        | BinaryOp::DivNonneg
+        | BinaryOp::ModNonneg
+        | BinaryOp::Pow
+        | BinaryOp::Shl
+        | BinaryOp::Shr => false,
+    };
+    let of_ints = matches!(function.exprs[value].ty, Type::Scalar(scalar) if scalar.is_int());
+    any_order && of_ints && (function.local(a) == Some(local)) != (function.local(b) == Some(local))
+}

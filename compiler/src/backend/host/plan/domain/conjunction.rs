@@ -1,0 +1,60 @@
+//! `if x >= m and y >= n: return`: only the corner beyond both ends returns, and what goes on is no interval along `x` and one
+//! condition on the row. But it is one in each row: `x < (m if y >= n else far away)`, so that it can be the bound of every segment
+//! that follows, and no mask is needed.
+
+use crate::{
+    analysis::Rematerializable,
+    backend::host::plan::{
+        analysis::strides::Forms,
+        plan_ir::{Parts, Range},
+    },
+    ir::{Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
+    source::Span,
+};
+
+/// Farther away than any value that a bound is asked of; see [`Forms::wraps`].
+const FAR: i128 = 1 << 62;
+
+/// Gives early returns of a kernel with barriers conditions that are bounds.
+pub(crate) fn bound(function: &mut Function, body: &mut Block) {
+    let fixed = Rematerializable::of(function, body);
+    for stmt in body {
+        let StmtKind::If { cond, then, otherwise } = &mut stmt.kind else { continue };
+        let returns = matches!(then.as_slice(), [Stmt { kind: StmtKind::Return(_), .. }]) && otherwise.is_empty();
+        if returns && let Some((range, rows)) = corner(function, &fixed, *cond) {
+            *cond = one_bound(function, range, &rows, stmt.span);
+        }
+    }
+}
+
+/// The range along `x` and the conditions on the row that a condition consists of, if it has both, and one range.
+fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option<(Range, Vec<(ExprId, bool)>)> {
+    let param = |local: LocalId| function.params.contains(&local);
+    let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
+    let mut parts = Parts::default();
+    forms.split(cond, false, &mut parts);
+    let &[range] = parts.guard.ranges.as_slice() else { return None };
+    let plain = range.times == 1 && range.plus == 0 && !range.wraps;
+    let long = [range.value, range.bound].iter().all(|&id| function.exprs[id].ty == Type::I64);
+    let one_sided = match range.op {
+        CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => true,
+        CompareOp::Eq | CompareOp::Ne => false,
+    };
+    let whole = parts.residual.is_empty() && !parts.guard.rows.is_empty();
+    (whole && plain && long && one_sided).then_some((range, parts.guard.rows))
+}
+
+fn one_bound(function: &mut Function, range: Range, rows: &[(ExprId, bool)], span: Span) -> ExprId {
+    let mut push = |kind, ty| function.exprs.push(Expr { kind, ty, span });
+    let far = match range.op {
+        CompareOp::Lt | CompareOp::Le => -FAR,
+        CompareOp::Gt | CompareOp::Ge | CompareOp::Eq | CompareOp::Ne => FAR,
+    };
+    let mut bound = range.bound;
+    let far = push(ExprKind::Const(Const::Int(far)), Type::I64);
+    for &(row, negated) in rows {
+        let row = if negated { push(ExprKind::Unary(UnaryOp::Not, row), Type::BOOL) } else { row };
+        bound = push(ExprKind::Select(row, bound, far), Type::I64);
+    }
+    push(ExprKind::Compare(range.op, range.value, bound), Type::BOOL)
+}

@@ -1,0 +1,422 @@
+//! Quotients of a thread's index: `row, column = i // width, i % width`, as kernels have them that number what is a matrix.
+//!
+//! Neither grows by one from thread to thread, so LLVM divides for each thread and gathers. But a row of threads falls into
+//! parts in which the quotient is one number and the remainder grows by one. The body has a copy for such a part: the
+//! executor works out where it begins and ends, and the copy asks for what the part's first thread has ([`SpecialRegister::OfRow`]).
+//! Remainders are divided again (`i % (w * h) // w`), and quotients, too. Only a copy for joined blocks knows no more of
+//! where a thread is than its index, so that a part may begin at any thread.
+//!
+//! A launch with a divisor so small that parts are not worth their own loops runs the body itself.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    analysis::Rematerializable,
+    backend::host::plan::normalize::unroll,
+    ir::{
+        BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
+};
+
+/// Expressions of the largest body that has a copy.
+const MOST_EXPRS: usize = 1500;
+
+/// Most divisions: each is computed for every part.
+const MOST_DIVISIONS: usize = 6;
+
+/// The smallest divisor by which a row is cut.
+const SHORTEST_PART: i128 = 32;
+
+/// What is divided for each part of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Quotients {
+    /// The index in the grid of a block's first thread.
+    pub first: ExprId,
+    /// A launch for which the copy is.
+    pub is_worth: ExprId,
+    /// In the order in which they are made.
+    pub divisions: Vec<Division>,
+}
+
+/// One division.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Division {
+    /// What is divided.
+    pub dividend: Dividend,
+    /// By what: the same for a whole launch.
+    pub by: ExprId,
+}
+
+/// What a part of a row divides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dividend {
+    /// A thread's index in the grid.
+    Index,
+    /// What a division has left.
+    Remainder(usize),
+    /// What came of a division: it is the same for the whole part.
+    Quotient(usize),
+}
+
+impl Division {
+    /// The number of the register that has the quotient, for division `of`.
+    pub(crate) const fn quotient(of: usize) -> usize {
+        1 + 2 * of
+    }
+
+    /// The number of the register that has the remainder of the part's first thread.
+    pub(crate) const fn remainder(of: usize) -> usize {
+        2 + 2 * of
+    }
+}
+
+/// Puts the copy before the body, if it has anything to gain: the body is a choice between the two then, which a launch makes.
+pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -> Option<Quotients> {
+    let span = body.first()?.span;
+    let (mut exprs, mut divides) = (0, false);
+    for_each_stmt(body, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            exprs += 1;
+            divides |= is_division(&function.exprs[id].kind);
+        });
+    });
+    if !divides || exprs > MOST_EXPRS || others_ask(module) {
+        return None;
+    }
+    let (locals, before) = (function.locals.len(), function.exprs.len());
+    let then = unroll::copied(function, &module.constants, body, BTreeMap::new());
+    let fixed = Rematerializable::of(function, &then);
+    let once = once(&then);
+    let mut rewrite =
+        Rewrite { function, fixed, once, parts: BTreeMap::new(), first: None, unlike: false, divisions: Vec::new() };
+    let mut then = rewrite.block(&then);
+    let (first, unlike) = (rewrite.first, rewrite.unlike);
+    let divisions = std::mem::take(&mut rewrite.divisions);
+    drop_unread(function, &mut then);
+    let (Some(first), false, false) = (first, unlike, divisions.is_empty() || asks_for_place(function, &then)) else {
+        function.locals.truncate(locals);
+        function.exprs.truncate(before);
+        return None;
+    };
+    let mut push = |kind: ExprKind, ty: Type| function.exprs.push(Expr { kind, ty, span });
+    let mut is_worth = push(ExprKind::Const(Const::Bool(true)), Type::BOOL);
+    for Division { dividend, by } in &divisions {
+        let least = if matches!(dividend, Dividend::Quotient(_)) { 1 } else { SHORTEST_PART };
+        let least = push(ExprKind::Const(Const::Int(least)), Type::I64);
+        let fits = push(ExprKind::Compare(CompareOp::Ge, *by, least), Type::BOOL);
+        is_worth = push(ExprKind::Binary(BinaryOp::And, is_worth, fits), Type::BOOL);
+    }
+    let otherwise = std::mem::take(body);
+    body.push(Stmt { kind: StmtKind::If { cond: is_worth, then, otherwise }, span });
+    Some(Quotients { first, is_worth, divisions })
+}
+
+fn is_division(kind: &ExprKind) -> bool {
+    matches!(
+        kind,
+        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg, ..)
+    )
+}
+
+/// Whether a function besides the kernel asks where it is along `x`.
+fn others_ask(module: &Module) -> bool {
+    let mut functions = module.functions.iter().filter(|&(id, _)| Some(id) != module.kernel);
+    functions.any(|(_, function)| asks_for_place(function, &function.body))
+}
+
+/// Whether some code asks for `threadIdx.x` or `blockIdx.x`, but for the index that a part of a row makes of its first.
+fn asks_for_place(function: &Function, body: &Block) -> bool {
+    use SpecialRegister::{BlockIdx, OfRow, ThreadIdx};
+    let mut own = Vec::new();
+    for_each_expr_of_block(function, body, &mut |id| {
+        if let ExprKind::Binary(BinaryOp::Add, a, b) = function.exprs[id].kind
+            && matches!(function.exprs[a].kind, ExprKind::Special(OfRow(_)))
+            && let ExprKind::Convert(thread) = function.exprs[b].kind
+        {
+            own.push(thread);
+        }
+    });
+    let mut asks = false;
+    for_each_expr_of_block(function, body, &mut |id| {
+        let is_place = matches!(function.exprs[id].kind, ExprKind::Special(ThreadIdx(0) | BlockIdx(0)));
+        asks |= is_place && !own.contains(&id);
+    });
+    asks
+}
+
+/// Locals that a body assigns once, wherever that stands.
+fn once(body: &[Stmt]) -> Vec<LocalId> {
+    let mut counts: BTreeMap<LocalId, u32> = BTreeMap::new();
+    for_each_stmt(body, &mut |stmt| {
+        stmt.kind.assigned().into_iter().for_each(|local| *counts.entry(local).or_default() += 1);
+    });
+    counts.into_iter().filter_map(|(local, count)| (count == 1).then_some(local)).collect()
+}
+
+/// Takes assignments out that nobody reads: expressions have no effects.
+fn drop_unread(function: &Function, body: &mut Block) {
+    loop {
+        let mut read = vec![false; function.locals.len()];
+        for_each_expr_of_block(function, body, &mut |id| {
+            if let Some(local) = function.local(id) {
+                read[local.index()] = true;
+            }
+        });
+        if !drop_from(body, &read) {
+            return;
+        }
+    }
+}
+
+fn drop_from(block: &mut Block, read: &[bool]) -> bool {
+    let before = block.len();
+    block.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if !read[local.index()]));
+    let mut dropped = block.len() < before;
+    for stmt in block {
+        if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
+            &mut stmt.kind
+        {
+            dropped |= drop_from(first, read);
+            dropped |= drop_from(second, read);
+        }
+    }
+    dropped
+}
+
+struct Rewrite<'a> {
+    function: &'a mut Function,
+    fixed: Rematerializable,
+    /// Locals that are assigned once.
+    once: Vec<LocalId>,
+    /// What locals are at the position.
+    parts: BTreeMap<LocalId, Dividend>,
+    /// The index of a block's first thread, if some index is made of it.
+    first: Option<ExprId>,
+    /// Blocks are counted by several numbers.
+    unlike: bool,
+    divisions: Vec<Division>,
+}
+
+impl Rewrite<'_> {
+    fn block(&mut self, block: &[Stmt]) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            let kind = match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    let part = self.dividend(*value).filter(|_| self.once.contains(local));
+                    let value = self.expr(*value);
+                    if let Some(part) = part {
+                        self.parts.insert(*local, part);
+                    }
+                    StmtKind::Assign(*local, value)
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let (cond, before) = (self.expr(*cond), self.parts.clone());
+                    let then = self.block(then);
+                    self.parts.clone_from(&before);
+                    let otherwise = self.block(otherwise);
+                    self.parts = before;
+                    StmtKind::If { cond, then, otherwise }
+                }
+                StmtKind::Loop { body, step } => {
+                    let before = self.parts.clone();
+                    let body = self.block(body);
+                    self.parts.clone_from(&before);
+                    let step = self.block(step);
+                    self.parts = before;
+                    StmtKind::Loop { body, step }
+                }
+                StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => stmt.kind.clone().map_exprs(&mut |id| self.expr(id)),
+            };
+            done.push(Stmt { kind, span: stmt.span });
+        }
+        done
+    }
+
+    /// An expression for a part of a row.
+    fn expr(&mut self, id: ExprId) -> ExprId {
+        let (kind, ty) = (self.function.exprs[id].kind.clone(), self.function.exprs[id].ty);
+        if self.is_index(id) {
+            return self.grows(0, id);
+        }
+        if let ExprKind::Binary(op, ..) = kind
+            && let Some(of) = self.division(id)
+        {
+            let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::DivNonneg);
+            let is_one = matches!(self.divisions[of].dividend, Dividend::Quotient(_));
+            return match (divides, is_one) {
+                (true, _) => self.register(Division::quotient(of), id),
+                (false, true) => self.register(Division::remainder(of), id),
+                (false, false) => self.grows(Division::remainder(of), id),
+            };
+        }
+        let kind = kind.map_operands(&mut |operand| self.expr(operand));
+        self.push(kind, ty, id)
+    }
+
+    fn push(&mut self, kind: ExprKind, ty: Type, at: ExprId) -> ExprId {
+        let span = self.function.exprs[at].span;
+        self.function.exprs.push(Expr { kind, ty, span })
+    }
+
+    fn register(&mut self, number: usize, at: ExprId) -> ExprId {
+        self.push(ExprKind::Special(SpecialRegister::OfRow(number as u8)), Type::I64, at)
+    }
+
+    /// What grows by one from what the part's first thread has.
+    fn grows(&mut self, number: usize, at: ExprId) -> ExprId {
+        let first = self.register(number, at);
+        let thread = self.push(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32, at);
+        let thread = self.push(ExprKind::Convert(thread), Type::I64, at);
+        self.push(ExprKind::Binary(BinaryOp::Add, first, thread), Type::I64, at)
+    }
+
+    /// What a value is of the thread's index, if it is anything that is divided.
+    fn dividend(&mut self, id: ExprId) -> Option<Dividend> {
+        if self.is_index(id) {
+            return Some(Dividend::Index);
+        }
+        if let Some(local) = self.function.local(id) {
+            return self.parts.get(&local).copied();
+        }
+        let ExprKind::Binary(op, ..) = self.function.exprs[id].kind else { return None };
+        let of = self.division(id)?;
+        let is_one = matches!(self.divisions[of].dividend, Dividend::Quotient(_));
+        if matches!(op, BinaryOp::FloorDiv | BinaryOp::DivNonneg) {
+            return Some(Dividend::Quotient(of));
+        }
+        (!is_one).then_some(Dividend::Remainder(of))
+    }
+
+    /// Which division an expression is, if it is one that a part of a row makes.
+    fn division(&mut self, id: ExprId) -> Option<usize> {
+        let Expr { kind, ty, .. } = self.function.exprs[id].clone();
+        let ExprKind::Binary(_, dividend, by) = kind else { return None };
+        if !is_division(&kind) || ty != Type::I64 {
+            return None;
+        }
+        let dividend = self.dividend(dividend)?;
+        let by = self.of_launch(by)?;
+        let known = self.divisions.iter().position(|known| known.dividend == dividend && self.same(known.by, by));
+        if known.is_some() || self.divisions.len() == MOST_DIVISIONS {
+            return known;
+        }
+        self.divisions.push(Division { dividend, by });
+        Some(self.divisions.len() - 1)
+    }
+
+    /// A copy, without locals, of an expression that is the same for a whole launch.
+    fn of_launch(&mut self, id: ExprId) -> Option<ExprId> {
+        let id = self.named(id);
+        let is_of_launch = match self.function.class(id) {
+            Class::Leaf(Leaf::Const(_)) => true,
+            Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
+            Class::Leaf(Leaf::Special(register)) => register.is_of_launch(),
+            Class::Arith(_) => true,
+            Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
+        };
+        if !is_of_launch {
+            return None;
+        }
+        let Expr { kind, ty, .. } = self.function.exprs[id].clone();
+        let mut all = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.of_launch(operand).unwrap_or_else(|| {
+                all = false;
+                operand
+            })
+        });
+        all.then(|| self.push(kind, ty, id))
+    }
+
+    /// Whether two expressions without locals of a thread's are the same computation.
+    fn same(&self, a: ExprId, b: ExprId) -> bool {
+        let (one, other) = (&self.function.exprs[a], &self.function.exprs[b]);
+        let parts = |id: ExprId| {
+            let mut parts = Vec::new();
+            for_each_expr(self.function, id, &mut |part| parts.push(part));
+            parts
+        };
+        // How many operands each has says what is whose.
+        let (parts_a, parts_b) = (parts(a), parts(b));
+        let shape = |id: ExprId| {
+            let Expr { kind, ty, .. } = self.function.exprs[id].clone();
+            (kind.map_operands(&mut |_| ExprId::new(0)), ty)
+        };
+        one.ty == other.ty
+            && parts_a.len() == parts_b.len()
+            && parts_a.iter().zip(&parts_b).all(|(&a, &b)| shape(a) == shape(b))
+    }
+
+    /// What a name of a fixed local is short for.
+    fn named(&self, mut id: ExprId) -> ExprId {
+        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
+            id = value;
+        }
+        id
+    }
+
+    /// Whether a value is the thread's index in the grid.
+    fn is_index(&mut self, id: ExprId) -> bool {
+        let id = self.named(id);
+        let Expr { kind, ty, .. } = self.function.exprs[id].clone();
+        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = kind else { return false };
+        if ty != Type::I64 {
+            return false;
+        }
+        let thread = Some(SpecialRegister::ThreadIdx(0));
+        let first = match (self.converted(a), self.converted(b)) {
+            (_, of) if of == thread => a,
+            (of, _) if of == thread => b,
+            (_, _) => return false,
+        };
+        let Some(factor) = self.factor(first) else { return false };
+        match self.first {
+            None => self.first = Some(self.first_of_block(factor, id)),
+            Some(first) => {
+                let ExprKind::Binary(_, _, known) = self.function.exprs[first].kind else { return false };
+                self.unlike |= !self.same(known, factor);
+            }
+        }
+        true
+    }
+
+    fn first_of_block(&mut self, factor: ExprId, at: ExprId) -> ExprId {
+        let block = self.push(ExprKind::Special(SpecialRegister::BlockIdx(0)), Type::I32, at);
+        let block = self.push(ExprKind::Convert(block), Type::I64, at);
+        self.push(ExprKind::Binary(BinaryOp::Mul, block, factor), Type::I64, at)
+    }
+
+    /// The register that a value is, widened.
+    fn converted(&self, id: ExprId) -> Option<SpecialRegister> {
+        let id = self.named(id);
+        let ExprKind::Convert(from) = self.function.exprs[id].kind else { return None };
+        if self.function.exprs[id].ty != Type::I64 || self.function.exprs[from].ty != Type::I32 {
+            return None;
+        }
+        if let ExprKind::Special(register) = self.function.exprs[self.named(from)].kind { Some(register) } else { None }
+    }
+
+    /// A copy of what `blockIdx.x` is multiplied with, if a value is such a product.
+    fn factor(&mut self, id: ExprId) -> Option<ExprId> {
+        let id = self.named(id);
+        let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = self.function.exprs[id].kind else {
+            return None;
+        };
+        let block = Some(SpecialRegister::BlockIdx(0));
+        let factor = match (self.converted(a), self.converted(b)) {
+            (of, _) if of == block => b,
+            (_, of) if of == block => a,
+            (_, _) => return None,
+        };
+        let is_extent = self.converted(factor) == Some(SpecialRegister::BlockDim(0));
+        (is_extent || self.function.int(factor).is_some()).then(|| self.of_launch(factor)).flatten()
+    }
+}

@@ -1,0 +1,277 @@
+//! The interior of a row: the threads for which no border is near.
+//!
+//! Kernels that look at neighbors clamp indices (`min(max(x + dx, 0), w - 1)`), test each of them (`if 0 <= xx < w`),
+//! or wrap them around (`(x + 1) % w`, `(x + w - 1) % w`). None of that is an index that grows by one from thread to
+//! thread, so LLVM gathers element by element. But it does nothing for all threads but those beside a border. So a
+//! row is run in up to three parts: the threads near the borders run the body as it is, and those between them a copy
+//! without what does nothing there. Which threads these are is computed before the row, as a
+//! [`Guard`](crate::backend::host::plan::plan_ir::Guard); a wrong guess costs a row that has no interior, and never a result.
+//!
+//! A walk over the statements knows of integers between which two sums they are, each of values that a row can be asked
+//! for before it starts: `x + dx` is at least `x - 1` and at most `x + 1`. What it takes for granted of the interior is
+//! that a sum is not negative. Sums are exact: that no part of one is so large that it may wrap is part of the guard.
+
+mod taken;
+mod values;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    backend::host::plan::{
+        analysis::{
+            affine_bounds::{Between, Known, LARGEST_CONSTANT, Sum},
+            strides::{Form, Forms},
+            structure::counter,
+        },
+        domain::guards::Peeler,
+        plan_ir::{Interior, Range, Segment},
+    },
+    ir::{
+        Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
+};
+
+/// Expressions of the largest body that has a copy.
+const MOST_EXPRS: usize = 1500;
+
+/// Most conditions of an interior; each is computed for every row.
+const MOST_CONDITIONS: usize = 16;
+
+/// Parts of sums are smaller than this, so that sums are exact in 64 bits.
+const LARGEST_TERM: i128 = 1 << 59;
+
+/// A bound that is no larger is where an array begins, not where it ends.
+const NEAR_ZERO: i128 = 64;
+
+/// Gives a segment its interior, if it has one that is worth a copy of the body. Guards are off already.
+pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
+    let (mut exprs, mut simple) = (0, true);
+    for_each_stmt(&segment.body, &mut |stmt| {
+        // Who prints, waits or asks who is here is told apart by where that stands.
+        simple &= !matches!(stmt.kind, StmtKind::Op { .. });
+        for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |_| exprs += 1);
+    });
+    if !simple || exprs > MOST_EXPRS {
+        return;
+    }
+    let before = peeler.function.exprs.len();
+    let guards = || segment.guard.iter();
+    let ranges = guards().flat_map(|guard| &guard.ranges).filter(|range| range.times == 1).copied();
+    let rows = guards().flat_map(|guard| &guard.rows).filter_map(|&row| of_row(peeler.function, row));
+    let ranges = ranges.chain(rows).collect();
+    let mut walk = Walk { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
+    let body = walk.block(&segment.body);
+    let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
+    let guard = if gains == 0 { None } else { walk.guard(&nonneg) };
+    let Some(mut guard) = guard else {
+        peeler.function.exprs.truncate(before);
+        return;
+    };
+    if guard.is_empty() {
+        // The segment's own guard says it all.
+        segment.body = body;
+        return;
+    }
+    peeler.complete(&mut guard);
+    segment.interior = Some(Interior { guard, body });
+}
+
+/// What a guard asks of a row, or of its negation, as a range of values that all its threads share: `0 <= y`.
+fn of_row(function: &Function, (cond, negated): (ExprId, bool)) -> Option<Range> {
+    use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { return None };
+    if function.exprs[a].ty != Type::I64 {
+        return None;
+    }
+    let op = match (op, negated) {
+        (Lt, false) | (Ge, true) => Lt,
+        (Le, false) | (Gt, true) => Le,
+        (Gt, false) | (Le, true) => Gt,
+        (Ge, false) | (Lt, true) => Ge,
+        (Eq | Ne, _) => return None,
+    };
+    let turned = match op {
+        Lt => Gt,
+        Le => Ge,
+        Gt => Lt,
+        Ge => Le,
+        Eq | Ne => return None,
+    };
+    let (value, op, bound) = if function.int(a).is_some() { (b, turned, a) } else { (a, op, b) };
+    Some(Range { value, op, bound, times: 1, plus: 0, wraps: false })
+}
+
+struct Walk<'a, 'b> {
+    peeler: &'a mut Peeler<'b>,
+    /// What the segment's guard compares, of threads and of rows.
+    ranges: Vec<Range>,
+    /// Of locals, at the position.
+    known: BTreeMap<LocalId, Known>,
+    /// What is taken for granted: sums that are not negative.
+    nonneg: Vec<Sum>,
+    /// All parts of the sums between which integers were taken to be: none may be so large that a sum wraps.
+    parts: Vec<ExprId>,
+    /// How much of the body does nothing in the interior.
+    gains: usize,
+}
+
+impl Walk<'_, '_> {
+    fn function(&self) -> &Function {
+        self.peeler.function
+    }
+
+    fn form(&self, id: ExprId) -> Form {
+        self.form_along(0, id)
+    }
+
+    fn form_along(&self, axis: u8, id: ExprId) -> Form {
+        let forms = Forms {
+            function: self.peeler.function,
+            fixed: self.peeler.fixed,
+            shared: &|local| !self.peeler.uniformity.local_varies(local),
+            sole: &|_| None,
+            axis,
+        };
+        forms.form(id)
+    }
+
+    fn push(&mut self, kind: ExprKind, ty: Type, at: ExprId) -> ExprId {
+        let span = self.function().exprs[at].span;
+        self.peeler.function.exprs.push(Expr { kind, ty, span })
+    }
+
+    // --- Statements ---------------------------------------------------------------------------------------------------
+
+    fn block(&mut self, block: &[Stmt]) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            let span = stmt.span;
+            let kind = match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    let (copy, known) = self.value(*value);
+                    self.assign(*local, known, copy);
+                    StmtKind::Assign(*local, copy)
+                }
+                StmtKind::Store { pointer, value, align } => {
+                    StmtKind::Store { pointer: self.value(*pointer).0, value: self.value(*value).0, align: *align }
+                }
+                StmtKind::Call { results, func, args } => {
+                    let args = args.iter().map(|&arg| self.value(arg).0).collect();
+                    self.known.retain(|local, _| !results.contains(local));
+                    StmtKind::Call { results: results.clone(), func: *func, args }
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    let (cond, known) = self.value(*cond);
+                    if let Some(Known::Bool(holds)) = known {
+                        done.extend(self.block(if holds { then } else { otherwise }));
+                        continue;
+                    }
+                    let before = self.known.clone();
+                    let first = self.block(then);
+                    self.known.clone_from(&before);
+                    let second = self.block(otherwise);
+                    self.known = before;
+                    self.forget(then);
+                    self.forget(otherwise);
+                    StmtKind::If { cond, then: first, otherwise: second }
+                }
+                StmtKind::Loop { body, step } => self.turns(body, step),
+                other @ (StmtKind::Op { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_)) => {
+                    other.clone()
+                }
+            };
+            done.push(Stmt { kind, span });
+        }
+        done
+    }
+
+    fn assign(&mut self, local: LocalId, known: Option<Known>, value: ExprId) {
+        let Some(mut known) = known else {
+            self.known.remove(&local);
+            return;
+        };
+        // A fixed local is a shorter name for the sum that it is.
+        if let Known::Integer(Between { low, .. }) = &known
+            && low.terms.len() > 1
+            && self.function().locals[local].ty == Type::I64
+            && self.peeler.fixed.value(local).is_some()
+        {
+            let read = self.push(ExprKind::Local(local), Type::I64, value);
+            if self.form(read) != Form::Other {
+                known = Known::Integer(Between::one(Sum::term(read)));
+            }
+        }
+        self.known.insert(local, known);
+    }
+
+    /// Forgets what some statements assign.
+    fn forget(&mut self, block: &[Stmt]) {
+        for_each_stmt(block, &mut |stmt| {
+            let assigned = stmt.kind.assigned();
+            self.known.retain(|local, _| !assigned.contains(local));
+        });
+    }
+
+    fn turns(&mut self, body: &[Stmt], step: &[Stmt]) -> StmtKind {
+        let first =
+            counter(self.function(), body, step).map(|(local, limit)| (local, limit, self.known.get(&local).cloned()));
+        self.forget(body);
+        self.forget(step);
+        let outside = self.known.clone();
+        let mut done = Block::new();
+        let mut rest = body;
+        if let Some((local, limit, first)) = first {
+            // The test stands as it is: it ends the loop.
+            let limit = self.limit(limit);
+            done.extend(self.copied(&body[..1]));
+            rest = &body[1..];
+            if let (Some(Known::Integer(first)), Some(Known::Integer(limit))) = (first, limit)
+                && let Some(last) = limit.high.plus_constant(-1)
+            {
+                self.known.insert(local, Known::Integer(Between { low: first.low, high: last }));
+            }
+        }
+        done.extend(self.block(rest));
+        self.known = outside;
+        StmtKind::Loop { body: done, step: self.copied(step) }
+    }
+
+    /// What is known of the limit of a counter.
+    fn limit(&mut self, limit: ExprId) -> Option<Known> {
+        let known = self.value(limit).1;
+        if known.is_some() || self.function().exprs[limit].ty != Type::I32 || self.form(limit) != Form::Same {
+            return known;
+        }
+        let narrow = self.copy(limit);
+        let wide = self.push(ExprKind::Convert(narrow), Type::I64, limit);
+        Some(Known::Integer(Between::one(Sum::term(wide))))
+    }
+
+    /// Statements as they are, of expressions of their own.
+    fn copied(&mut self, block: &[Stmt]) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            let kind = match &stmt.kind {
+                StmtKind::Assign(local, value) => StmtKind::Assign(*local, self.copy(*value)),
+                StmtKind::If { cond, then, otherwise } => {
+                    StmtKind::If { cond: self.copy(*cond), then: self.copied(then), otherwise: self.copied(otherwise) }
+                }
+                StmtKind::Store { pointer, value, align } => {
+                    StmtKind::Store { pointer: self.copy(*pointer), value: self.copy(*value), align: *align }
+                }
+                StmtKind::Loop { body, step } => StmtKind::Loop { body: self.copied(body), step: self.copied(step) },
+                StmtKind::Call { results, func, args } => StmtKind::Call {
+                    results: results.clone(),
+                    func: *func,
+                    args: args.iter().map(|&arg| self.copy(arg)).collect(),
+                },
+                other @ (StmtKind::Op { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_)) => {
+                    other.clone()
+                }
+            };
+            done.push(Stmt { kind, span: stmt.span });
+        }
+        done
+    }
+}

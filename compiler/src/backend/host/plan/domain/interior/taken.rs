@@ -1,0 +1,215 @@
+//! What is taken for granted of the interior, and the guard that asks for it.
+
+use crate::{
+    analysis::any_expr,
+    backend::host::plan::{
+        analysis::strides::{Form, Forms},
+        domain::interior::{Between, LARGEST_TERM, MOST_CONDITIONS, Sum, Walk},
+        plan_ir::{Guard, Range},
+    },
+    ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, SpecialRegister, Type},
+};
+
+impl Walk<'_, '_> {
+    /// Takes for granted that a value is so far above a bound, or below it; `false` if that is too much to ask.
+    pub(super) fn take(&mut self, value: &Between, bound: &Between, above: bool, apart: i128) -> bool {
+        let difference =
+            if above { value.low.plus(&bound.high.negated()) } else { bound.low.plus(&value.high.negated()) };
+        let Some(sum) = difference.and_then(|sum| sum.plus_constant(-apart)) else { return false };
+        if sum.terms.iter().filter(|&&(id, _)| self.form(id) == Form::Step).count() > 1 {
+            return false;
+        }
+        if sum.terms.is_empty() {
+            return sum.constant >= 0;
+        }
+        if self.is_asked_for(&sum, value, bound) {
+            return true;
+        }
+        self.be_exact(&[value, bound]);
+        let alike = self.taken(&sum);
+        if let Some(known) = alike.and_then(|at| self.nonneg.get_mut(at)) {
+            known.constant = known.constant.min(sum.constant);
+            return true;
+        }
+        let few = self.nonneg.len() < MOST_CONDITIONS;
+        if few {
+            self.nonneg.push(sum);
+        }
+        few
+    }
+
+    /// Whether a value is no less than a bound wherever the segment's guard, and what is taken for granted so far, hold.
+    pub(super) fn is_given(&mut self, value: &Between, bound: &Between) -> bool {
+        let Some(sum) = value.low.plus(&bound.high.negated()) else { return false };
+        if self.is_asked_for(&sum, value, bound) {
+            return true;
+        }
+        let is_taken =
+            self.taken(&sum).and_then(|at| self.nonneg.get(at)).is_some_and(|known| known.constant <= sum.constant);
+        if is_taken {
+            self.be_exact(&[value, bound]);
+        }
+        is_taken
+    }
+
+    /// Which sum of the same parts is taken not to be negative.
+    fn taken(&self, sum: &Sum) -> Option<usize> {
+        self.nonneg.iter().position(|known| {
+            known.terms.len() == sum.terms.len()
+                && known.terms.iter().zip(&sum.terms).all(|(a, b)| a.1 == b.1 && self.same(a.0, b.0))
+        })
+    }
+
+    /// Takes for granted that values do not wrap. Of both ends: what lies between them is exact where they are.
+    pub(super) fn be_exact(&mut self, values: &[&Between]) {
+        let ends = values.iter().flat_map(|value| [&value.low, &value.high]);
+        for &(id, _) in ends.flat_map(|end| &end.terms) {
+            if !self.parts.iter().any(|&known| self.same(known, id)) {
+                self.parts.push(id);
+            }
+        }
+    }
+
+    /// Whether the segment's guard lets only threads through for which a sum is not negative. The two that it is the
+    /// difference of are plain values, so that none of them is the sum of others, which may wrap.
+    fn is_asked_for(&self, sum: &Sum, value: &Between, bound: &Between) -> bool {
+        let plain = |between: &Between| match between.low.terms.as_slice() {
+            [] => between.low.constant == between.high.constant && between.high.terms.is_empty(),
+            [(_, minus)] => !minus && between.low.constant == 0 && between.high.is(&between.low),
+            [_, ..] => false,
+        };
+        plain(value)
+            && plain(bound)
+            && self.ranges.iter().any(|range| {
+                // `value - bound >= apart`, or `bound - value >= apart`.
+                let (is_above, apart) = match range.op {
+                    CompareOp::Ge => (true, 0),
+                    CompareOp::Gt => (true, 1),
+                    CompareOp::Le => (false, 0),
+                    CompareOp::Lt => (false, 1),
+                    CompareOp::Eq | CompareOp::Ne => return false,
+                };
+                let constant = self.function().int(range.bound);
+                let parts = if constant.is_some() { 1 } else { 2 };
+                let has = |id: ExprId, negative: bool| {
+                    sum.terms.iter().any(|&(term, minus)| minus == negative && self.alike(term, id))
+                };
+                let least = match constant {
+                    Some(constant) if is_above => constant.saturating_add(apart),
+                    Some(constant) => constant.saturating_neg().saturating_add(apart),
+                    None => apart,
+                };
+                sum.terms.len() == parts
+                    && has(range.value, !is_above)
+                    && (constant.is_some() || has(range.bound, is_above))
+                    && least.saturating_add(sum.constant) >= 0
+            })
+    }
+
+    /// Whether a value grows from thread to thread.
+    pub(super) fn steps(&self, value: &Between) -> bool {
+        value.low.terms.iter().any(|&(id, _)| self.form(id) == Form::Step)
+    }
+
+    /// Whether a value has to do with where a thread is.
+    pub(super) fn is_position(&self, value: &Between) -> bool {
+        let is = |kind: &ExprKind| {
+            use SpecialRegister::{BlockIdx, OfRow, ThreadIdx};
+            matches!(kind, ExprKind::Special(ThreadIdx(_) | BlockIdx(_) | OfRow(_)))
+        };
+        value.low.terms.iter().any(|&(id, _)| any_expr(self.function(), self.named(id), &is))
+    }
+
+    /// Whether two expressions are the same one but for names.
+    pub(super) fn alike(&self, a: ExprId, b: ExprId) -> bool {
+        self.same(self.named(a), self.named(b))
+    }
+
+    /// What a name is short for.
+    pub(super) fn named(&self, mut root: ExprId) -> ExprId {
+        while let Some(value) = self.function().local(root).and_then(|local| self.peeler.fixed.value(local)) {
+            root = value;
+        }
+        root
+    }
+
+    /// Whether two expressions of fixed and shared values are the same one.
+    pub(super) fn same(&self, a: ExprId, b: ExprId) -> bool {
+        let (a, b) = (&self.function().exprs[a], &self.function().exprs[b]);
+        let operands = |kind: &ExprKind| {
+            let mut all = Vec::new();
+            let leaf = kind.clone().map_operands(&mut |id| {
+                all.push(id);
+                ExprId::new(0)
+            });
+            (leaf, all)
+        };
+        let ((a_kind, a_operands), (b_kind, b_operands)) = (operands(&a.kind), operands(&b.kind));
+        a.ty == b.ty && a_kind == b_kind && a_operands.iter().zip(&b_operands).all(|(&a, &b)| self.same(a, b))
+    }
+
+    // --- The guard ----------------------------------------------------------------------------------------------------
+
+    /// The threads for which all sums are exact, and none is negative.
+    pub(super) fn guard(&mut self, nonneg: &[Sum]) -> Option<Guard> {
+        let mut guard = Guard::default();
+        for id in std::mem::take(&mut self.parts) {
+            if self.is_small(id) {
+                continue;
+            }
+            for (op, bound) in [(CompareOp::Gt, -LARGEST_TERM), (CompareOp::Lt, LARGEST_TERM)] {
+                let bound = self.push(ExprKind::Const(Const::Int(bound)), Type::I64, id);
+                let value = self.copy(id);
+                guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, id), false));
+            }
+        }
+        for sum in nonneg {
+            let at = sum.terms.first()?.0;
+            let step = sum.terms.iter().position(|&(id, _)| self.form(id) == Form::Step);
+            let mut rest = sum.clone();
+            let step = step.map(|index| rest.terms.remove(index));
+            let zero = self.push(ExprKind::Const(Const::Int(0)), Type::I64, at);
+            match step {
+                // `value + rest >= 0`, or `rest - value >= 0`.
+                Some((value, minus)) => {
+                    let bound = self.built(&if minus { rest } else { rest.negated() }, at);
+                    let op = if minus { CompareOp::Le } else { CompareOp::Ge };
+                    guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, plus: 0, wraps: false });
+                }
+                None => {
+                    // What grows from row to row stands on one side, so that it can bound the rows.
+                    let step = rest.terms.iter().position(|&(id, _)| self.form_along(1, id) == Form::Step);
+                    let (op, value, bound) = match step.map(|index| rest.terms.remove(index)) {
+                        Some((value, true)) => (CompareOp::Le, self.copy(value), self.built(&rest, at)),
+                        Some((value, false)) => (CompareOp::Ge, self.copy(value), self.built(&rest.negated(), at)),
+                        None => (CompareOp::Ge, self.built(&rest, at), zero),
+                    };
+                    guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, at), false));
+                }
+            }
+        }
+        Some(guard)
+    }
+
+    /// Whether a part of a sum is known to be smaller than the largest.
+    fn is_small(&self, id: ExprId) -> bool {
+        let forms = Forms {
+            function: self.peeler.function,
+            fixed: self.peeler.fixed,
+            shared: &|_| false,
+            sole: &|_| None,
+            axis: 0,
+        };
+        forms.is_small(id)
+    }
+
+    fn built(&mut self, sum: &Sum, at: ExprId) -> ExprId {
+        let mut whole = self.push(ExprKind::Const(Const::Int(sum.constant)), Type::I64, at);
+        for &(id, minus) in &sum.terms {
+            let part = self.copy(id);
+            let op = if minus { BinaryOp::Sub } else { BinaryOp::Add };
+            whole = self.push(ExprKind::Binary(op, whole, part), Type::I64, at);
+        }
+        whole
+    }
+}

@@ -1,0 +1,235 @@
+//! Every second thread, every fourth: `if tid % 2 == phase % 2`, `if tid % (2 * stride) == 0`, `if tid & 1`.
+//!
+//! Such a branch around all that is left of a segment holds for threads at equal distances, so that a row starts with the first
+//! of them and takes that many steps at once. Where the modulus is not a constant, it is asked whether it is positive; else
+//! the body itself runs, whatever the remainder is then.
+
+use crate::{
+    analysis::same,
+    backend::host::plan::{
+        analysis::strides::{Form, Forms},
+        domain::guards::Peeler,
+        plan_ir::{Every, Guard, Interior, Range, Segment},
+    },
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Space, Stmt, StmtKind,
+        Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+    },
+};
+
+/// Up to this distance a row whose threads store to fewer elements than lie between two of them runs as vectors with masks.
+const FAR: i64 = 8;
+
+/// The largest constant distance.
+const MOST: i128 = 1 << 20;
+
+/// Expressions of the largest body that is there twice.
+const MOST_EXPRS: usize = 500;
+
+/// A condition that holds for every so many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modular {
+    /// What grows by one from thread to thread, and does not wrap.
+    value: ExprId,
+    /// By what it is divided.
+    pub modulus: Modulus,
+    /// What must be left, the same for a row; nothing if `None`.
+    residue: Option<ExprId>,
+    /// Of two remainders the other one is meant.
+    other: bool,
+}
+
+/// A distance of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modulus {
+    /// Positive.
+    Constant(i64),
+    /// The same for a row.
+    Same(ExprId),
+}
+
+/// Gives a segment the part that runs for every so many threads, if it is one; with `constant` these may be so many that the code says.
+pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: bool) {
+    let Some((last, before)) = segment.body.split_last() else { return };
+    let StmtKind::If { cond, then, otherwise } = &last.kind else { return };
+    if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
+        return;
+    }
+    let mut parts = Vec::new();
+    conjuncts(peeler.function, *cond, &mut parts);
+    let forms = Forms {
+        function: peeler.function,
+        fixed: peeler.fixed,
+        shared: &|local| !peeler.uniformity.local_varies(local),
+        sole: &|_| None,
+        axis: 0,
+    };
+    let found = parts.iter().enumerate().find_map(|(at, &part)| Some((at, modular(&forms, part, false)?)));
+    let Some((at, found)) = found else { return };
+    if matches!(found.modulus, Modulus::Constant(_)) && !constant {
+        return;
+    }
+    if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MOST_EXPRS {
+        return;
+    }
+    let span = last.span;
+    parts.remove(at);
+    let Some(part) = without(peeler, segment, parts) else { return };
+    let function = &mut *peeler.function;
+    let bound = match found.residue {
+        Some(residue) => function.copy_expr(residue),
+        None => {
+            let ty = function.exprs[found.value].ty;
+            function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span })
+        }
+    };
+    let range = |value, bound| Range { value, op: CompareOp::Eq, bound, times: 1, plus: 0, wraps: false };
+    let mut ranges = vec![range(function.copy_expr(found.value), bound)];
+    let modulus = match found.modulus {
+        Modulus::Constant(modulus) => Some(modulus),
+        Modulus::Same(modulus) => {
+            let (value, modulus) = (function.copy_expr(found.value), function.copy_expr(modulus));
+            ranges.push(range(value, modulus));
+            None
+        }
+    };
+    let mut of = Guard { ranges, ..Guard::default() };
+    peeler.complete(&mut of);
+    segment.every = Some(Every { of, modulus, other: found.other, part });
+}
+
+/// What a segment does whose last statement is a branch of which these parts of the condition are left to ask, and for whom.
+pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Interior> {
+    let (last, before) = segment.body.split_last()?;
+    let StmtKind::If { then, .. } = &last.kind else { return None };
+    let span = last.span;
+    let mut inner: Block = then.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    for part in parts.into_iter().rev() {
+        let cond = peeler.function.copy_expr(part);
+        inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
+    }
+    let mut body: Block = before.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    body.append(&mut inner);
+    let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
+    peeler.peel(&mut part);
+    let guard = part.guard.unwrap_or_default();
+    let exact = !guard.ranges.iter().any(|range| range.wraps);
+    exact.then_some(Interior { guard, body: part.body })
+}
+
+/// The parts of a condition that are joined by `and`.
+pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
+    match function.class(cond) {
+        Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if function.exprs[cond].ty == Type::BOOL => {
+            conjuncts(function, a, parts);
+            conjuncts(function, b, parts);
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => parts.push(cond),
+    }
+}
+
+/// A condition, or its negation, as one on a remainder.
+pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<Modular> {
+    let function = forms.function;
+    let cond = known(forms, cond);
+    let (remainder, residue, other) = match function.class(cond) {
+        Class::Arith(Arith::Unary(UnaryOp::Not, a)) if function.exprs[cond].ty == Type::BOOL => {
+            return modular(forms, a, !negated);
+        }
+        Class::Arith(Arith::Convert(a)) if function.exprs[cond].ty == Type::BOOL => (a, None, !negated),
+        Class::Arith(Arith::Compare(op @ (CompareOp::Eq | CompareOp::Ne), a, b)) => {
+            let other = (op == CompareOp::Ne) != negated;
+            if forms.form(b) == Form::Same { (a, Some(b), other) } else { (b, Some(a), other) }
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
+    };
+    let (value, modulus) = remainder_of(forms, known(forms, remainder))?;
+    if residue.is_some_and(|residue| forms.form(residue) != Form::Same) {
+        return None;
+    }
+    let is_bit = residue.is_none_or(|residue| is_bit(forms, residue));
+    let fits = !other || (modulus == Modulus::Constant(2) && is_bit);
+    fits.then_some(Modular { value, modulus, residue, other })
+}
+
+/// What is divided by what, where a value is the remainder of something that grows by one.
+fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus)> {
+    let function = forms.function;
+    let (value, modulus) = match function.class(remainder) {
+        Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, value, by)) => {
+            let modulus = match function.int(by) {
+                Some(by) if (1..=MOST).contains(&by) => Modulus::Constant(i64::try_from(by).ok()?),
+                None if forms.form(by) == Form::Same => Modulus::Same(by),
+                Some(_) | None => return None,
+            };
+            (value, modulus)
+        }
+        Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => {
+            let (value, mask) = if function.int(a).is_some() { (b, a) } else { (a, b) };
+            let modulus = function.int(mask)? + 1;
+            if !(2..=MOST).contains(&modulus) || modulus & (modulus - 1) != 0 {
+                return None;
+            }
+            (value, Modulus::Constant(i64::try_from(modulus).ok()?))
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
+    };
+    (forms.form(value) == Form::Step && !forms.wraps(value)).then_some((value, modulus))
+}
+
+/// Whether an integer is 0 or 1.
+fn is_bit(forms: &Forms<'_>, id: ExprId) -> bool {
+    let (function, id) = (forms.function, known(forms, id));
+    match function.class(id) {
+        Class::Leaf(Leaf::Const(Const::Int(value))) => (0..2).contains(&value),
+        Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, _, by)) => function.int(by) == Some(2),
+        Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => [a, b].iter().any(|&mask| function.int(mask) == Some(1)),
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+    }
+}
+
+/// What a fixed local is.
+fn known(forms: &Forms<'_>, mut id: ExprId) -> ExprId {
+    while let Some(value) = forms.function.local(id).and_then(|local| forms.fixed.value(local)) {
+        id = value;
+    }
+    id
+}
+
+/// Whether taking steps is quicker than asking each thread: vectors with masks are, where few are left out.
+fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
+    let Modulus::Constant(modulus) = modulus else { return true };
+    let (mut stored, mut loaded) = (Vec::new(), Vec::new());
+    let mut simple = true;
+    for_each_stmt(then, &mut |stmt| {
+        if let StmtKind::Store { pointer, .. } = stmt.kind {
+            stored.push(pointer);
+        }
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Load(pointer) = function.class(id) {
+                loaded.push(pointer);
+            }
+        });
+        simple &= !matches!(stmt.kind, StmtKind::Loop { .. } | StmtKind::Op { .. } | StmtKind::Call { .. });
+    });
+    // What a vector has stored under a mask, loads of neighbors wait for: in the next row, the next launch. (In shared memory masks become
+    // selections.)
+    let is_shared = |pointer: ExprId| matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
+    let in_place = stored.iter().filter(|&&stored| !is_shared(stored)).any(|&stored| {
+        let of = |pointer: ExprId| match function.class(pointer) {
+            Class::Address { base, .. } => Some(base),
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
+        };
+        loaded.iter().any(|&loaded| match (of(stored), of(loaded)) {
+            (Some(a), Some(b)) => same(function, a, b) && !same(function, stored, loaded),
+            (None, _) | (_, None) => true,
+        })
+    });
+    modulus > FAR || stored.len() as i64 >= modulus || !simple || in_place
+}
+
+fn size(function: &Function, body: &[Stmt]) -> usize {
+    let mut exprs = 0;
+    for_each_stmt(body, &mut |stmt| for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1));
+    exprs
+}

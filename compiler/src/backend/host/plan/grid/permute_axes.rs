@@ -1,0 +1,198 @@
+//! Which of a launch's axes a row of threads runs along.
+//!
+//! `i, j = cuda.grid(2)` and then `a[i, j]` has the threads along `x`, which a GPU takes together, touch a column. Nothing
+//! orders the threads of a block between its barriers, so that rows may as well run along `y`, where neighbors touch neighbors:
+//! a kernel that says nothing of warps is the same one for blocks that are turned around.
+
+use crate::{
+    analysis::Rematerializable,
+    backend::host::plan::{
+        analysis::strides::{Form, Forms},
+        grid::merge_blocks,
+    },
+    ir::{
+        Class, Effects, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt,
+        StmtKind, SyncScope, Type, for_each_expr, for_each_stmt,
+    },
+};
+
+/// How much more an access counts in a loop.
+const TURNS: u64 = 4;
+
+/// What it costs a thread of a row to touch its neighbor's neighbor, what to touch another place, and what if that is in the block's memory,
+/// which is in a core's nearest cache.
+const NEIGHBOR: u64 = 1;
+const ELSEWHERE: u64 = 8;
+const ELSEWHERE_IN_BLOCK: u64 = 4;
+
+/// The axis along which rows are to run, which is then exchanged with `x`: 0 if they run along `x`.
+pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
+    let apart = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
+    if !effects.iter().all(apart) || !merge_blocks::may_move_all(module) {
+        return 0;
+    }
+    let function = &module.functions[kernel];
+    let costs = [0, 1, 2].map(|axis| Cost::of(function, axis));
+    let [Some(along_x), along_y, along_z] = costs else { return 0 };
+    let mut best = (along_x, 0);
+    for (cost, axis) in [(along_y, 1), (along_z, 2)] {
+        if let Some(cost) = cost
+            && cost < best.0
+        {
+            best = (cost, axis);
+        }
+    }
+    best.1
+}
+
+/// Exchanges an axis with `x` in all functions.
+pub(crate) fn exchange(module: &mut Module, axis: u8) {
+    let other = |of: u8| match of {
+        0 => axis,
+        of if of == axis => 0,
+        of => of,
+    };
+    for (_, function) in module.functions.iter_mut() {
+        for (_, expr) in function.exprs.iter_mut() {
+            if let ExprKind::Special(register) = &mut expr.kind {
+                match register {
+                    SpecialRegister::ThreadIdx(of)
+                    | SpecialRegister::BlockIdx(of)
+                    | SpecialRegister::BlockDim(of)
+                    | SpecialRegister::GridDim(of) => *of = other(*of),
+                    SpecialRegister::LaneId
+                    | SpecialRegister::WarpSize
+                    | SpecialRegister::DynamicSharedBytes
+                    | SpecialRegister::OfRow(_) => {}
+                }
+            }
+        }
+    }
+}
+
+struct Cost<'a> {
+    forms: Forms<'a>,
+    total: u64,
+}
+
+impl Cost<'_> {
+    /// What a function's accesses cost a row along an axis; `None` if threads along it are not told apart.
+    fn of(function: &Function, axis: u8) -> Option<u64> {
+        let body = &function.body;
+        let mut values: Vec<Vec<ExprId>> = vec![Vec::new(); function.locals.len()];
+        let mut unknown = vec![false; function.locals.len()];
+        for_each_stmt(body, &mut |stmt| match stmt.kind {
+            StmtKind::Assign(local, value) => values[local.index()].push(value),
+            StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => stmt.kind.assigned().into_iter().for_each(|local| unknown[local.index()] = true),
+        });
+        let mut varies = unknown;
+        loop {
+            let before = varies.clone();
+            for (local, _) in function.locals.iter() {
+                varies[local.index()] |=
+                    values[local.index()].iter().any(|&value| depends(function, &varies, value, axis));
+            }
+            if varies == before {
+                break;
+            }
+        }
+        let mut along = false;
+        for_each_stmt(body, &mut |stmt| {
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |id| along |= is_thread(function, id, axis));
+            }
+        });
+        if !along {
+            return None;
+        }
+        let fixed = Rematerializable::of(function, body);
+        let shared = |local: LocalId| !varies[local.index()];
+        let sole = |local: LocalId| match values[local.index()].as_slice() {
+            [value] => Some(*value),
+            _ => None,
+        };
+        let forms = Forms { function, fixed: &fixed, shared: &shared, sole: &sole, axis };
+        let mut cost = Cost { forms, total: 0 };
+        cost.list(body, 1);
+        Some(cost.total)
+    }
+
+    fn list(&mut self, list: &[Stmt], weight: u64) {
+        for stmt in list {
+            if let StmtKind::Store { pointer, .. } = stmt.kind {
+                self.access(pointer, weight);
+            }
+            for root in stmt.kind.exprs() {
+                let mut loads = Vec::new();
+                for_each_expr(self.forms.function, root, &mut |id| {
+                    if let ExprKind::Load(pointer, _) = self.forms.function.exprs[id].kind {
+                        loads.push(pointer);
+                    }
+                });
+                for pointer in loads {
+                    self.access(pointer, weight);
+                }
+            }
+            match &stmt.kind {
+                StmtKind::If { then, otherwise, .. } => {
+                    self.list(then, weight);
+                    self.list(otherwise, weight);
+                }
+                StmtKind::Loop { body, step } => {
+                    let weight = weight.saturating_mul(TURNS);
+                    self.list(body, weight);
+                    self.list(step, weight);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+    }
+
+    fn access(&mut self, pointer: ExprId, weight: u64) {
+        let function = self.forms.function;
+        let Type::Ptr(_, space) = function.exprs[pointer].ty else { return };
+        if space == Space::Local {
+            return;
+        }
+        let form = match function.class(pointer) {
+            Class::Address { base, by, .. } if self.forms.form(base) == Form::Same => self.forms.form(by),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.forms.form(pointer),
+        };
+        let cost = match form {
+            Form::Same => 0,
+            Form::Step => NEIGHBOR,
+            Form::Other if space == Space::Shared => ELSEWHERE_IN_BLOCK,
+            Form::Other => ELSEWHERE,
+        };
+        self.total = self.total.saturating_add(weight.saturating_mul(cost));
+    }
+}
+
+fn is_thread(function: &Function, id: ExprId, axis: u8) -> bool {
+    function.exprs[id].kind == ExprKind::Special(SpecialRegister::ThreadIdx(axis))
+}
+
+/// Whether a value depends on the thread's number along an axis, given which locals do.
+fn depends(function: &Function, varies: &[bool], root: ExprId, axis: u8) -> bool {
+    let mut depends = false;
+    for_each_expr(function, root, &mut |id| {
+        depends |= is_thread(function, id, axis);
+        if let Class::Leaf(Leaf::Local(local)) = function.class(id) {
+            depends |= varies[local.index()];
+        }
+    });
+    depends
+}

@@ -1,0 +1,287 @@
+//! Statements of loops that threads leave in different turns: how they are taken apart, and what is made of them.
+
+use crate::{
+    analysis::for_each_mention,
+    backend::host::plan::{
+        loops::masked_exits::{is_exit, is_test},
+        regions::context::Uses,
+    },
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
+        LocalKind, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    },
+    source::Span,
+};
+
+/// Builds statements at one place.
+pub(super) struct Build<'a> {
+    pub(super) function: &'a mut Function,
+    pub(super) span: Span,
+}
+
+impl Build<'_> {
+    pub(super) fn stmt(&self, kind: StmtKind) -> Stmt {
+        Stmt { kind, span: self.span }
+    }
+
+    fn kind(&self, id: ExprId) -> &ExprKind {
+        &self.function.exprs[id].kind
+    }
+
+    pub(super) fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
+        self.function.exprs.push(Expr { kind, ty, span: self.span })
+    }
+
+    pub(super) fn local(&mut self, name: &str) -> LocalId {
+        self.function.locals.push(Local::new(name, LocalKind::Variable, Type::I32))
+    }
+
+    pub(super) fn is_set(&mut self, local: LocalId) -> ExprId {
+        let value = self.read(local);
+        let zero = self.push(ExprKind::Const(Const::Int(0)), Type::I32);
+        self.push(ExprKind::Compare(CompareOp::Ne, value, zero), Type::BOOL)
+    }
+
+    pub(super) fn assign(&mut self, local: LocalId, value: i128) -> Stmt {
+        let value = self.push(ExprKind::Const(Const::Int(value)), Type::I32);
+        self.stmt(StmtKind::Assign(local, value))
+    }
+
+    /// `to = from`.
+    pub(super) fn gets(&mut self, to: LocalId, from: LocalId) -> Stmt {
+        let value = self.read(from);
+        self.stmt(StmtKind::Assign(to, value))
+    }
+
+    pub(super) fn read(&mut self, local: LocalId) -> ExprId {
+        self.push(ExprKind::Local(local), self.function.locals[local].ty)
+    }
+
+    /// A branch for threads of which a local is not zero.
+    pub(super) fn when(&mut self, local: LocalId, then: Block) -> Stmt {
+        let cond = self.is_set(local);
+        self.stmt(StmtKind::If { cond, then, otherwise: Block::new() })
+    }
+
+    /// The turns that a thread takes alone from some turn on, whose first statements it may already have done; `own` has what
+    /// all count by, and what it counts by itself.
+    pub(super) fn alone(&mut self, turn: &Block, step: &Block, own: Option<(LocalId, LocalId)>) -> Block {
+        let (mut body, mut step) = (self.again(turn), self.again(step));
+        let mut all = Block::new();
+        if let Some((of_all, alone)) = own {
+            self.rename(&mut body, of_all, alone);
+            self.rename(&mut step, of_all, alone);
+            all.push(self.gets(alone, of_all));
+        }
+        all.push(self.stmt(StmtKind::Loop { body, step }));
+        all
+    }
+
+    /// Has statements mention another local.
+    pub(super) fn rename(&mut self, list: &mut Block, from: LocalId, to: LocalId) {
+        let mut reads = Vec::new();
+        for_each_expr_of_block(self.function, list, &mut |id| reads.push(id));
+        for id in reads {
+            if self.function.local(id) == Some(from) {
+                self.function.exprs[id].kind = ExprKind::Local(to);
+            }
+        }
+        for stmt in list {
+            stmt.kind.for_each_assigned_mut(&mut |local| *local = if *local == from { to } else { *local });
+        }
+    }
+
+    /// Has a turn read what counts in place of copies of it, which threads that have left would not have.
+    pub(super) fn read_counter(&mut self, turn: &mut Block, counter: LocalId, mentions: &[u32]) {
+        let mut at = 0;
+        while let Some(stmt) = turn.get(at) {
+            at += 1;
+            let StmtKind::Assign(local, value) = stmt.kind else { continue };
+            let of = if let ExprKind::Convert(of) = self.function.exprs[value].kind { of } else { value };
+            let (mut assigned, mut inside) = (0, 0);
+            for_each_stmt(turn, &mut |stmt| assigned += stmt.kind.assigned().iter().filter(|&&to| to == local).count());
+            for_each_mention(self.function, turn, &mut |seen| inside += u32::from(seen == local));
+            if self.function.local(of) != Some(counter) || assigned != 1 {
+                continue;
+            }
+            let rest = turn.split_off(at);
+            let mut reads = Vec::new();
+            for_each_expr_of_block(self.function, &rest, &mut |id| reads.push(id));
+            reads.retain(|&id| self.function.local(id) == Some(local));
+            for &id in &reads {
+                let read = self.function.copy_expr(value);
+                self.function.exprs[id].kind = self.function.exprs[read].kind.clone();
+            }
+            if mentions.get(local.index()) == Some(&inside) && reads.len() + 1 == inside as usize {
+                turn.pop();
+                at -= 1;
+            }
+            turn.extend(rest);
+        }
+    }
+
+    /// Makes a test of its own of the first part of one whose second part is only looked at after it:
+    /// `if a: t = b`, `else: t = False`, `if not t: break`.
+    pub(super) fn named_test(&mut self, turn: &mut Block, mentions: &[u32]) -> bool {
+        let [
+            Stmt { kind: StmtKind::If { cond, then: first, otherwise: second }, .. },
+            Stmt { kind: StmtKind::If { cond: test, then, otherwise }, .. },
+            ..,
+        ] = turn.as_slice()
+        else {
+            return false;
+        };
+        let ([first], [second]) = (first.as_slice(), second.as_slice()) else { return false };
+        let (StmtKind::Assign(name, value), StmtKind::Assign(other, no)) = (&first.kind, &second.kind) else {
+            return false;
+        };
+        let ExprKind::Unary(UnaryOp::Not, holds) = self.function.exprs[*test].kind else { return false };
+        if name != other
+            || self.function.local(holds) != Some(*name)
+            || self.function.exprs[*no].kind != ExprKind::Const(Const::Bool(false))
+            || mentions.get(name.index()) != Some(&3)
+            || !is_exit(then, otherwise)
+        {
+            return false;
+        }
+        let (parts, then) = ([*cond, *value], then.clone());
+        self.tests_of(turn, 2, parts, then);
+        true
+    }
+
+    /// Makes two tests of a first one for two things, of which the second is not looked at without the first.
+    pub(super) fn part_test(&mut self, turn: &mut Block) -> bool {
+        let Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) = turn.first() else { return false };
+        let (cond, then) = (*cond, then.clone());
+        if !is_exit(&then, otherwise) {
+            return false;
+        }
+        let ExprKind::Unary(UnaryOp::Not, holds) = self.function.exprs[cond].kind else { return false };
+        let parts = match self.function.class(holds) {
+            Class::Arith(Arith::Select(a, b, no)) if *self.kind(no) == ExprKind::Const(Const::Bool(false)) => [a, b],
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => [a, b],
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return false,
+        };
+        self.tests_of(turn, 1, parts, then);
+        true
+    }
+
+    /// Puts tests for two things in place of a turn's first statements.
+    fn tests_of(&mut self, turn: &mut Block, replaced: usize, [first, second]: [ExprId; 2], then: Block) {
+        let again = self.again(&then);
+        let tests = [(first, again), (second, then)].map(|(holds, then)| {
+            let cond = self.push(ExprKind::Unary(UnaryOp::Not, holds), Type::BOOL);
+            self.stmt(StmtKind::If { cond, then, otherwise: Block::new() })
+        });
+        turn.splice(..replaced, tests);
+    }
+
+    /// Statements once more, of expressions of their own.
+    pub(super) fn again(&mut self, list: &[Stmt]) -> Block {
+        let mut copied = |stmt: &Stmt| stmt.kind.clone().map_exprs(&mut |id| self.function.copy_expr(id));
+        list.iter().map(|stmt| Stmt { kind: copied(stmt), span: stmt.span }).collect()
+    }
+
+    /// How many of the first statements do nothing but compute and leave the loop, the same if they are done once more.
+    pub(super) fn tests(&self, list: &[Stmt]) -> usize {
+        let loads = |root: ExprId| {
+            let mut loads = false;
+            for_each_expr(self.function, root, &mut |id| {
+                loads |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+            });
+            loads
+        };
+        let computes = |stmt: &&Stmt| {
+            let assigned = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+            assigned.or_else(|| is_test(stmt)).is_some_and(|root| !loads(root))
+        };
+        let first = list.iter().take_while(computes).count();
+        let tests = list[..first].iter().rposition(|stmt| is_test(stmt).is_some()).map_or(0, |last| last + 1);
+        let uses = Uses::of(self.function, &list[..tests]);
+        let again = uses.assigned.iter().all(|local| !uses.exposed.contains(local));
+        if again && tests < list.len() { tests } else { 0 }
+    }
+
+    /// What each thread loads that is still in the loop, from an address that all have in common. The loads are taken out of what comes
+    /// before the first branch, and of its condition.
+    pub(super) fn loads_of_all(&mut self, list: &mut Block, is_of_all: &dyn Fn(&Function, ExprId) -> bool) -> Block {
+        let mut values: Vec<(LocalId, ExprId)> = Vec::new();
+        let mut loads = Block::new();
+        for stmt in list {
+            let root = match &stmt.kind {
+                StmtKind::Assign(_, value) => *value,
+                StmtKind::If { cond, .. } => *cond,
+                StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => break,
+            };
+            let mut found = Vec::new();
+            self.surely_loaded(root, &mut found);
+            for id in found {
+                let Expr { ty, .. } = self.function.exprs[id];
+                let Some(value) = self.copy(id, &values) else { continue };
+                let ExprKind::Load(pointer, _) = self.function.exprs[value].kind else { continue };
+                if !is_of_all(self.function, pointer) {
+                    continue;
+                }
+                let local = self.function.locals.push(Local::new("of_all", LocalKind::Variable, ty));
+                loads.push(self.stmt(StmtKind::Assign(local, value)));
+                self.function.exprs[id].kind = ExprKind::Local(local);
+            }
+            let StmtKind::Assign(local, value) = stmt.kind else { break };
+            values.retain(|&(of, _)| of != local);
+            values.push((local, value));
+        }
+        loads
+    }
+
+    /// The loads of an expression that are made whatever else it finds.
+    fn surely_loaded(&self, root: ExprId, found: &mut Vec<ExprId>) {
+        match self.function.exprs[root].kind.class() {
+            Class::Load(pointer) => {
+                self.surely_loaded(pointer, found);
+                found.push(root);
+            }
+            Class::Arith(Arith::Select(cond, ..)) => self.surely_loaded(cond, found),
+            Class::Arith(arith) => {
+                arith.operands().iter().for_each(|&operand| self.surely_loaded(operand, found));
+            }
+            Class::Address { base, by, .. } => {
+                self.surely_loaded(base, found);
+                self.surely_loaded(by, found);
+            }
+            Class::Leaf(_) => {}
+        }
+    }
+
+    /// A copy of an expression in which the locals that were assigned before are what they were assigned; `None` if one of these
+    /// values may be another one by now.
+    fn copy(&mut self, root: ExprId, values: &[(LocalId, ExprId)]) -> Option<ExprId> {
+        let Expr { kind, ty, .. } = self.function.exprs[root].clone();
+        if let Class::Leaf(Leaf::Local(local)) = kind.class()
+            && let Some(&(_, value)) = values.iter().find(|&&(of, _)| of == local)
+        {
+            let mut stays = true;
+            for_each_expr(self.function, value, &mut |id| {
+                stays &= match self.function.class(id) {
+                    Class::Leaf(Leaf::Local(read)) => values.iter().all(|&(of, _)| of != read),
+                    Class::Leaf(_) | Class::Arith(Arith::Convert(_) | Arith::Binary(..)) => true,
+                    Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+                };
+            });
+            return if stays { self.copy(value, &[]) } else { None };
+        }
+        let mut whole = true;
+        let kind = kind.map_operands(&mut |operand| {
+            self.copy(operand, values).unwrap_or_else(|| {
+                whole = false;
+                operand
+            })
+        });
+        whole.then(|| self.push(kind, ty))
+    }
+}

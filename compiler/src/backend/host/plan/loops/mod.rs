@@ -1,0 +1,8 @@
+//! Passes that change how the threads of a block run a loop.
+
+pub(crate) mod grid_stride;
+pub(crate) mod interchange;
+pub(crate) mod lane_trip_counts;
+pub(crate) mod masked_exits;
+pub(crate) mod unswitch_signs;
+pub(crate) mod version_extent;

@@ -1,0 +1,12 @@
+//! Passes on the structured IR that later passes rely on.
+
+pub(crate) mod if_convert;
+pub(crate) mod nest_conditions;
+pub(crate) mod promote_scalars;
+pub(crate) mod propagate_flags;
+pub(crate) mod rematerialize_predicates;
+pub(crate) mod sink_exit_values;
+pub(crate) mod speculate_stores;
+pub(crate) mod split_live_ranges;
+pub(crate) mod structurize;
+pub(crate) mod unroll;

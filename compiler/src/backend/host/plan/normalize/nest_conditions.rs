@@ -1,0 +1,121 @@
+//! `if i < n and v[i] > v[i + 1]: …`, whose second part must not be looked at where the first does not hold, becomes two
+//! branches, of which the first can be a bound of the row.
+//!
+//! The front end has it as a temporary that is `False` where the first part does not hold, and a branch over it.
+
+use crate::{
+    analysis::{any_expr, escapes, for_each_mention},
+    backend::host::plan::analysis::structure::holds_barrier,
+    ir::{Block, Const, ExprKind, Function, LocalId, Stmt, StmtKind, Type},
+};
+
+/// A branch over a temporary: the local, one that nothing else mentions than what decides it, and this branch.
+struct Decided {
+    local: LocalId,
+    /// How often it is mentioned.
+    mentions: u32,
+}
+
+/// Nests branches in a kernel's body.
+pub(crate) fn nest(function: &Function, body: &mut Block) {
+    let mut mentions = vec![0_u32; function.locals.len()];
+    for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
+    list(function, &mentions, body);
+}
+
+fn list(function: &Function, mentions: &[u32], body: &mut Block) {
+    let mut out = Block::with_capacity(body.len());
+    for mut stmt in std::mem::take(body) {
+        if let Some(decider) = out.last_mut()
+            && let Some(decided) = decided(function, mentions, &stmt)
+            && decides(function, &decided, decider)
+            && let StmtKind::If { then, .. } = &mut stmt.kind
+        {
+            let mut then = Some(std::mem::take(then));
+            place(function, decided.local, decider, &mut then);
+        } else {
+            out.push(stmt);
+        }
+    }
+    for stmt in &mut out {
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            list(function, mentions, inner);
+        }
+    }
+    *body = out;
+}
+
+/// The local that a branch without an `else` is over.
+fn decided(function: &Function, mentions: &[u32], stmt: &Stmt) -> Option<Decided> {
+    let StmtKind::If { cond, otherwise, .. } = &stmt.kind else { return None };
+    let local = function.local(*cond)?;
+    let is_condition = otherwise.is_empty() && function.locals[local].ty == Type::BOOL;
+    let is_condition = is_condition && !holds_barrier(stmt) && !escapes(std::slice::from_ref(stmt)).any();
+    is_condition.then(|| Decided { local, mentions: mentions[local.index()] })
+}
+
+/// Whether a statement is a branch that assigns the local at the end of each way, `False` on all of them but one, whose value
+/// has a load, and whether nothing else mentions it but the branch over it.
+fn decides(function: &Function, decided: &Decided, stmt: &Stmt) -> bool {
+    let mut ends = Vec::new();
+    let complete = ends_of(decided.local, stmt, &mut ends);
+    let mut inside = 0;
+    for_each_mention(function, std::slice::from_ref(stmt), &mut |local| inside += u32::from(local == decided.local));
+    let others: Vec<_> = ends.iter().filter(|&&value| !is_false(&function.exprs[value].kind)).collect();
+    let loads = |value| any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)));
+    let once = inside as usize == ends.len() && inside + 1 == decided.mentions;
+    ends.len() > 1 && complete && once && matches!(others.as_slice(), [value] if loads(**value))
+}
+
+fn is_false(kind: &ExprKind) -> bool {
+    matches!(kind, ExprKind::Const(Const::Bool(false)))
+}
+
+/// Collects what a branch assigns to a local at the end of each way; whether it does on all of them.
+fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<crate::ir::ExprId>) -> bool {
+    match &stmt.kind {
+        StmtKind::Assign(to, value) if *to == local => {
+            ends.push(*value);
+            true
+        }
+        StmtKind::If { then, otherwise, .. } => {
+            [then, otherwise].into_iter().all(|arm| arm.last().is_some_and(|last| ends_of(local, last, ends)))
+        }
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    }
+}
+
+/// Puts statements where the local was assigned what is not `False`, behind a branch over that, and drops the assignments.
+fn place(function: &Function, local: LocalId, stmt: &mut Stmt, then: &mut Option<Block>) {
+    let StmtKind::If { then: first, otherwise: second, .. } = &mut stmt.kind else { return };
+    for arm in [first, second] {
+        let Some(last) = arm.last_mut() else { continue };
+        match last.kind {
+            StmtKind::Assign(to, value) if to == local => {
+                let span = last.span;
+                arm.pop();
+                if !is_false(&function.exprs[value].kind)
+                    && let Some(then) = then.take()
+                {
+                    arm.push(Stmt { kind: StmtKind::If { cond: value, then, otherwise: Block::new() }, span });
+                }
+            }
+            StmtKind::If { .. } => place(function, local, last, then),
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+    }
+}

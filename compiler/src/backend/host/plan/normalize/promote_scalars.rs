@@ -1,0 +1,351 @@
+//! Totals in memory: `out[i] += …` in a loop, of an element that is the same in each turn, adds to a local in the loop. Threads
+//! that take the loop together then carry it in registers, and one after the other they do not wait for what they have just
+//! stored.
+//!
+//! The element is loaded in front of the loop and stored behind it, both only by threads that have a turn, as each turn stores
+//! to it whatever it does else. Nobody else may touch the element between two barriers, and nothing else in the loop is it: no
+//! array of which LLVM would have to know that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    analysis::{Rematerializable, any_expr, escapes, for_each_read, same},
+    backend::host::plan::{
+        analysis::{
+            dependence::{Root, root},
+            structure::counter_by,
+        },
+        normalize::unroll::assigned_once,
+    },
+    ir::{
+        Align, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Space, Stmt,
+        StmtKind, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+    },
+    source::Span,
+};
+use weft_artifact::Scalar;
+
+/// Most totals of a loop.
+const MOST: usize = 8;
+
+/// Most accesses of a loop to memory, each of which is compared with each total.
+const MOST_ACCESSES: usize = 96;
+
+/// Has the loops of a body, inner ones first, keep their totals. Nobody writes what the parameters `read_only` point to.
+pub(crate) fn keep(function: &mut Function, read_only: &[LocalId], body: &mut Block) {
+    let fixed = Rematerializable::of(function, body);
+    Keep { function, fixed: &fixed, read_only }.list(body);
+}
+
+/// An access of a loop to memory.
+struct Access {
+    /// The load, or where a store goes to.
+    id: ExprId,
+    pointer: ExprId,
+    /// The pointer as it is in all turns, of locals that do not change in the loop.
+    address: Option<ExprId>,
+    /// A store that each turn makes, and what is known of where.
+    each_turn: Option<Align>,
+    is_store: bool,
+}
+
+/// An element that a loop keeps.
+struct Total {
+    address: ExprId,
+    align: Align,
+    local: LocalId,
+}
+
+/// Who has a turn of a loop.
+#[derive(Clone, Copy, Debug)]
+enum Turns {
+    Everyone,
+    /// Those for whom this holds, in front of the loop and behind it.
+    Some(ExprId),
+}
+
+struct Keep<'a> {
+    function: &'a mut Function,
+    fixed: &'a Rematerializable,
+    read_only: &'a [LocalId],
+}
+
+impl Keep<'_> {
+    fn list(&mut self, list: &mut Block) {
+        let mut done = Block::with_capacity(list.len());
+        for mut stmt in std::mem::take(list) {
+            stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.list(inner));
+            let turns = self.turns(&done, &stmt);
+            let totals = if turns.is_some() { self.totals(&mut stmt) } else { Vec::new() };
+            match turns {
+                Some(turns) if !totals.is_empty() => self.around(stmt, turns, &totals, &mut done),
+                Some(_) | None => done.push(stmt),
+            }
+        }
+        *list = done;
+    }
+
+    /// Who has a turn of a loop that begins with a test; `None` for other statements, and where nobody has.
+    fn turns(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<Turns> {
+        let StmtKind::Loop { body, step } = &stmt.kind else { return None };
+        let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
+        if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
+            return None;
+        }
+        // Most loops store to no element of their own.
+        if !body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Store { .. })) {
+            return None;
+        }
+        if let Some((counter, limit, _)) = counter_by(self.function, body, step)
+            && let (Some(first), Some(limit)) = (self.value_before(before, counter), self.function.int(limit))
+            && let Some(first) = self.function.int(first)
+        {
+            return (first < limit).then_some(Turns::Everyone);
+        }
+        let (assigned, mut values) = (assigned(stmt), BTreeMap::new());
+        for_each_read(self.function, *cond, &mut |local| {
+            if let (true, Some(value)) = (assigned.contains(&local), self.value_before(before, local)) {
+                values.insert(local, value);
+            }
+        });
+        let leaves = self.copied(*cond, &values);
+        // Of a sum's first index, say; what was loaded, or changes in the loop, is each thread's own test.
+        if self.loads(leaves) || self.reads(leaves, &|local| assigned.contains(&local)) {
+            return None;
+        }
+        if let ExprKind::Unary(UnaryOp::Not, goes_on) = self.function.exprs[leaves].kind {
+            return Some(Turns::Some(goes_on));
+        }
+        let not = ExprKind::Unary(UnaryOp::Not, leaves);
+        Some(Turns::Some(self.function.exprs.push(Expr { kind: not, ty: Type::BOOL, span: stmt.span })))
+    }
+
+    /// The value that a local was assigned in some statements, if it is still what it would be.
+    fn value_before(&self, before: &[Stmt], local: LocalId) -> Option<ExprId> {
+        let at = before.iter().rposition(|stmt| assigned(stmt).contains(&local))?;
+        let StmtKind::Assign(_, value) = before[at].kind else { return None };
+        let later: BTreeSet<LocalId> = before[at..].iter().flat_map(assigned).collect();
+        (!self.loads(value) && !self.reads(value, &|read| later.contains(&read))).then_some(value)
+    }
+
+    /// Has a loop keep its totals in locals.
+    fn totals(&mut self, stmt: &mut Stmt) -> Vec<Total> {
+        let StmtKind::Loop { body, step } = &stmt.kind else { return Vec::new() };
+        let Some(accesses) = self.accesses(body, step, &assigned(stmt)) else { return Vec::new() };
+        let mut totals: Vec<Total> = Vec::new();
+        for access in &accesses {
+            let (Some(align), Some(address)) = (access.each_turn, access.address) else { continue };
+            let is_known = totals.iter().any(|total| same(self.function, total.address, address));
+            if is_known || totals.len() == MOST || !self.is_alone(address, &accesses) {
+                continue;
+            }
+            let ty = match self.function.exprs[address].ty {
+                Type::Ptr(scalar, _) => Type::Scalar(scalar),
+                Type::Scalar(_) => continue,
+            };
+            let local = self.function.locals.push(Local::new("total", LocalKind::Variable, ty));
+            totals.push(Total { address, align, local });
+        }
+        for access in accesses {
+            let Some(address) = access.address else { continue };
+            let Some(total) = totals.iter().find(|total| same(self.function, total.address, address)) else { continue };
+            if access.is_store {
+                store_to(stmt, access.pointer, total.local);
+            } else {
+                self.function.exprs[access.id].kind = ExprKind::Local(total.local);
+            }
+        }
+        totals
+    }
+
+    /// What a loop touches; `None` if it does what is not followed.
+    fn accesses(&mut self, body: &[Stmt], step: &[Stmt], assigned: &BTreeSet<LocalId>) -> Option<Vec<Access>> {
+        let once = assigned_once(body);
+        let (mut values, mut accesses) = (BTreeMap::new(), Vec::new());
+        let mut each_turn = true;
+        for (index, stmt) in body.iter().chain(step).enumerate() {
+            // Whoever goes on to the step from elsewhere has not come by all that is assigned before it.
+            if index == body.len() {
+                values.clear();
+            }
+            let mut found = Vec::new();
+            let mut simple = true;
+            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
+                    if let Class::Load(pointer) = self.function.class(id) {
+                        found.push((id, pointer, false));
+                    }
+                });
+                match inner.kind {
+                    StmtKind::Store { pointer, .. } => found.push((pointer, pointer, true)),
+                    StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => simple = false,
+                    StmtKind::Assign(..)
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. }
+                    | StmtKind::Break
+                    | StmtKind::Continue => {}
+                }
+            });
+            if !simple || accesses.len() + found.len() > MOST_ACCESSES {
+                return None;
+            }
+            for (id, pointer, is_store) in found {
+                let here = if let StmtKind::Store { pointer: to, align, .. } = stmt.kind
+                    && to == pointer
+                    && is_store
+                    && each_turn
+                {
+                    Some(align)
+                } else {
+                    None
+                };
+                let address = self.unchanged(pointer, assigned, &values);
+                accesses.push(Access { id, pointer, address, each_turn: here, is_store });
+            }
+            // The test at the start is asked before the loop.
+            each_turn &= index == 0 || !escapes(std::slice::from_ref(stmt)).any();
+            if let StmtKind::Assign(local, value) = stmt.kind
+                && index < body.len()
+                && once.contains(&local)
+                && let Some(value) = self.unchanged(value, assigned, &values)
+            {
+                values.insert(local, value);
+            }
+        }
+        Some(accesses)
+    }
+
+    /// An expression of locals that do not change in a loop, in place of those in `values`.
+    fn unchanged(
+        &mut self,
+        id: ExprId,
+        assigned: &BTreeSet<LocalId>,
+        values: &BTreeMap<LocalId, ExprId>,
+    ) -> Option<ExprId> {
+        let changes = self.reads(id, &|local| assigned.contains(&local) && !values.contains_key(&local));
+        (!changes && !self.loads(id)).then(|| self.copied(id, values))
+    }
+
+    /// Whether a loop loads an element that it stores to in each turn, and touches it in no other way.
+    ///
+    /// One of the block's own memory is in the nearest cache, as rows of a block's threads go through other memory from end to end,
+    /// which those that carry totals by strips do not.
+    fn is_alone(&self, address: ExprId, accesses: &[Access]) -> bool {
+        let is_far = |access: &Access| {
+            !matches!(
+                self.function.exprs[access.pointer].ty,
+                Type::Ptr(_, Space::Shared | Space::Local | Space::Constant)
+            )
+        };
+        if matches!(root(self.function, self.fixed, address), Root::Shared(_)) && accesses.iter().any(is_far) {
+            return false;
+        }
+        let is_it = |access: &Access| access.address.is_some_and(|other| same(self.function, address, other));
+        accesses.iter().any(|access| !access.is_store && is_it(access))
+            && accesses.iter().all(|access| is_it(access) || self.are_apart(address, access))
+    }
+
+    fn are_apart(&self, address: ExprId, access: &Access) -> bool {
+        let memory = |pointer: ExprId| {
+            let Type::Ptr(_, space) = self.function.exprs[pointer].ty else { return (Root::Unknown, Space::Generic) };
+            (root(self.function, self.fixed, pointer), space)
+        };
+        let ((root, space), (other, other_space)) = (memory(address), memory(access.pointer));
+        if !root.may_be(space, other, other_space, self.read_only) {
+            return true;
+        }
+        access.address.is_some_and(|other| match (self.element(address), self.element(other)) {
+            (Some((a, before, at)), Some((b, other, other_at))) => {
+                same(self.function, a, b) && same(self.function, before, other) && at != other_at
+            }
+            (None, _) | (_, None) => false,
+        })
+    }
+
+    /// The array of an element, its number less a constant that is added to it last, and the constant.
+    fn element(&self, address: ExprId) -> Option<(ExprId, ExprId, i128)> {
+        let ExprKind::Offset { base, index, scale: 1 } = self.function.exprs[address].kind else { return None };
+        let ExprKind::Binary(BinaryOp::Add, before, constant) = self.function.exprs[index].kind else { return None };
+        Some((base, before, self.function.int(constant)?))
+    }
+
+    /// A loop that keeps totals, and what is in front of it and behind it.
+    fn around(&mut self, stmt: Stmt, turns: Turns, totals: &[Total], done: &mut Block) {
+        let span = stmt.span;
+        let at = |kind: StmtKind| Stmt { kind, span };
+        let loads: Block =
+            totals.iter().map(|total| at(StmtKind::Assign(total.local, self.load(total, span)))).collect();
+        let store = |keep: &mut Self, total: &Total| {
+            let pointer = keep.copied(total.address, &BTreeMap::new());
+            let value = keep.read(total.local, span);
+            at(StmtKind::Store { pointer, value, align: total.align })
+        };
+        let stores: Block = totals.iter().map(|total| store(self, total)).collect();
+        let Turns::Some(cond) = turns else {
+            done.extend(loads);
+            done.push(stmt);
+            done.extend(stores);
+            return;
+        };
+        for total in totals {
+            let ty = self.function.locals[total.local].ty;
+            let zero = match ty.scalar() {
+                Some(scalar) if scalar.is_int() => Const::Int(0),
+                Some(Scalar::Bool) => Const::Bool(false),
+                Some(_) | None => Const::Float(0.0),
+            };
+            let zero = self.function.exprs.push(Expr { kind: ExprKind::Const(zero), ty, span });
+            done.push(at(StmtKind::Assign(total.local, zero)));
+        }
+        let again = self.copied(cond, &BTreeMap::new());
+        done.push(at(StmtKind::If { cond, then: loads, otherwise: Block::new() }));
+        done.push(stmt);
+        done.push(at(StmtKind::If { cond: again, then: stores, otherwise: Block::new() }));
+    }
+
+    fn load(&mut self, total: &Total, span: Span) -> ExprId {
+        let pointer = self.copied(total.address, &BTreeMap::new());
+        let ty = self.function.locals[total.local].ty;
+        self.function.exprs.push(Expr { kind: ExprKind::Load(pointer, total.align), ty, span })
+    }
+
+    fn read(&mut self, local: LocalId, span: Span) -> ExprId {
+        let ty = self.function.locals[local].ty;
+        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
+    }
+
+    /// An expression again, with values in place of locals.
+    fn copied(&mut self, id: ExprId, values: &BTreeMap<LocalId, ExprId>) -> ExprId {
+        if let Some(&value) = self.function.local(id).and_then(|local| values.get(&local)) {
+            return self.copied(value, &BTreeMap::new());
+        }
+        let Expr { kind, ty, span } = self.function.exprs[id].clone();
+        let kind = kind.map_operands(&mut |operand| self.copied(operand, values));
+        self.function.exprs.push(Expr { kind, ty, span })
+    }
+
+    fn loads(&self, id: ExprId) -> bool {
+        any_expr(self.function, id, &|kind| matches!(kind, ExprKind::Load(..)))
+    }
+
+    fn reads(&self, id: ExprId, which: &dyn Fn(LocalId) -> bool) -> bool {
+        any_expr(self.function, id, &|kind| matches!(kind, ExprKind::Local(local) if which(*local)))
+    }
+}
+
+/// Locals that a statement assigns, or one inside it.
+fn assigned(stmt: &Stmt) -> BTreeSet<LocalId> {
+    let mut all = BTreeSet::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| all.extend(inner.kind.assigned()));
+    all
+}
+
+/// Has a store go to a local.
+fn store_to(stmt: &mut Stmt, to: ExprId, local: LocalId) {
+    if let StmtKind::Store { pointer, value, .. } = stmt.kind
+        && pointer == to
+    {
+        stmt.kind = StmtKind::Assign(local, value);
+    }
+    stmt.kind.blocks_mut().into_iter().flatten().flatten().for_each(|inner| store_to(inner, to, local));
+}

@@ -1,0 +1,145 @@
+//! Conditions with a name: `known = i > step` and then, behind a barrier, `if known:`.
+//!
+//! A name would be kept for each thread, and a byte loaded to ask it. Where its value is a sum of comparisons of what is still
+//! the same there, the branch asks for those again: of them a row's bounds can be made.
+
+use crate::{
+    analysis::Rematerializable,
+    ir::{
+        Arith, Block, Class, Expr, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
+    },
+};
+
+/// Expressions of the largest value that is asked for again.
+const MOST: usize = 64;
+
+/// What is asked for again.
+struct Named {
+    local: LocalId,
+    value: ExprId,
+}
+
+/// Puts the values of named conditions in place of their names where branches ask for them.
+pub(crate) fn substitute(function: &mut Function, body: &mut Block) {
+    let fixed = Rematerializable::of(function, body);
+    let mut search = Search { function, fixed: &fixed, asked: Vec::new() };
+    search.list(body);
+    let Search { mut asked, .. } = search;
+    for_each_stmt(body, &mut |stmt| {
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| asked.retain(|local| function.local(id) != Some(*local)));
+        }
+    });
+    // Nobody asks for the name any more: what follows it may be all that there is to do.
+    forget(body, &asked);
+}
+
+fn forget(list: &mut Block, locals: &[LocalId]) {
+    list.retain(|stmt| stmt.kind.assigned().is_empty() || !stmt.kind.assigned().iter().all(|to| locals.contains(to)));
+    for stmt in list {
+        if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
+            &mut stmt.kind
+        {
+            forget(first, locals);
+            forget(second, locals);
+        }
+    }
+}
+
+struct Search<'a> {
+    function: &'a mut Function,
+    fixed: &'a Rematerializable,
+    /// What was asked for again.
+    asked: Vec<LocalId>,
+}
+
+impl Search<'_> {
+    fn list(&mut self, list: &mut Block) {
+        for index in 0..list.len() {
+            let (done, rest) = list.split_at_mut(index + 1);
+            let Some(stmt) = done.last_mut() else { return };
+            match &mut stmt.kind {
+                StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } => {
+                    self.list(first);
+                    self.list(second);
+                }
+                StmtKind::Assign(local, value) => {
+                    let named = Named { local: *local, value: *value };
+                    if self.may_ask_again(&named, rest) {
+                        self.ask(&named, rest);
+                        self.asked.push(named.local);
+                    }
+                }
+                StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+    }
+
+    /// Whether what a condition is computed of is the same in all that follows it in its list.
+    fn may_ask_again(&self, named: &Named, rest: &[Stmt]) -> bool {
+        let is_condition = self.function.locals[named.local].ty == Type::BOOL;
+        if !is_condition || self.fixed.value(named.local).is_some() {
+            return false;
+        }
+        let mut changes = Vec::new();
+        for_each_stmt(rest, &mut |stmt| changes.extend(stmt.kind.assigned()));
+        if changes.contains(&named.local) {
+            return false;
+        }
+        let (mut size, mut same) = (0, true);
+        for_each_expr(self.function, named.value, &mut |id| {
+            size += 1;
+            same &= match self.function.class(id) {
+                Class::Leaf(Leaf::Local(local)) => !changes.contains(&local),
+                Class::Leaf(_) => true,
+                Class::Arith(Arith::Math(..)) | Class::Address { .. } | Class::Load(_) => false,
+                Class::Arith(_) => true,
+            };
+        });
+        same && size <= MOST
+    }
+
+    fn ask(&mut self, named: &Named, list: &mut [Stmt]) {
+        for stmt in list {
+            match &mut stmt.kind {
+                StmtKind::If { cond, then, otherwise } => {
+                    *cond = self.with_value(*cond, named);
+                    self.ask(named, then);
+                    self.ask(named, otherwise);
+                }
+                StmtKind::Loop { body, step } => {
+                    self.ask(named, body);
+                    self.ask(named, step);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+    }
+
+    /// A condition that has the value in the name's place.
+    fn with_value(&mut self, id: ExprId, named: &Named) -> ExprId {
+        if self.function.local(id) == Some(named.local) {
+            return self.copy(named.value);
+        }
+        let kind = self.function.exprs[id].kind.clone().map_operands(&mut |operand| self.with_value(operand, named));
+        self.function.exprs[id].kind = kind;
+        id
+    }
+
+    fn copy(&mut self, id: ExprId) -> ExprId {
+        let Expr { kind, ty, span } = self.function.exprs[id].clone();
+        let kind = kind.map_operands(&mut |operand| self.copy(operand));
+        self.function.exprs.push(Expr { kind, ty, span })
+    }
+}

@@ -1,0 +1,397 @@
+//! Elements of shared memory that a branch changes perhaps, as a swap in a sort does, become selections that are always stored.
+//!
+//! ```text
+//! if v[t] > v[t + 1]:                       a = v[t]; b = v[t + 1]
+//!     swap = v[t]                           more = a > b
+//!     v[t] = v[t + 1]                       v[t] = b if more else a
+//!     v[t + 1] = swap                       v[t + 1] = a if more else b
+//! ```
+//!
+//! A store under a branch is one with a mask, which is slow, and a load soon after waits for it; the selections are what LLVM
+//! makes minimum and maximum of. What was there is written again where the branch does not hold. Nobody sees that:
+//!
+//! - The thread reads each of these elements itself, whether the branch holds or not, and in the same piece between two
+//!   barriers as the store: all that stands between are assignments. So a program in which another thread writes one of them in
+//!   that piece means nothing already.
+//! - The memory is the block's own, so that no other block writes it, and one thread of the system runs all of the block.
+//!   In global memory, programs which race on purpose would lose what another block writes between the load and the store.
+//! - No two threads of a row have the same element, so that of a vector of threads none writes back what was there before another
+//!   one wrote. (Threads that set one flag race, too, but all write the same, and programs do so.)
+//! - On each way through the branch all loads come before all stores, and either all of the elements are stored, or none,
+//!   in one order. So it is right where two of them are the same element, too.
+
+use crate::{
+    analysis::{Rematerializable, base, for_each_read, same},
+    backend::host::plan::{
+        analysis::{
+            divergence::Uniformity,
+            strides::{Form, Forms},
+        },
+        shared_by_block,
+    },
+    ir::{
+        Align, Arith, Base, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
+        Stmt, StmtKind, Type, Unit, for_each_expr, for_each_stmt,
+    },
+};
+
+/// Elements that a branch may change.
+const MOST_STORED: usize = 4;
+
+/// Expressions of the largest branch that is converted.
+const MOST_EXPRS: usize = 128;
+
+/// Factors of an index by which no product of numbers of threads wraps.
+const MOST_TIMES: i128 = 1 << 16;
+
+/// Converts what may be in a kernel's body.
+pub(crate) fn convert(function: &mut Function, body: &mut Block) {
+    let mut some = false;
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::If { then, otherwise, .. } = &stmt.kind {
+            some |= then.iter().chain(otherwise).any(|stmt| is_store_to_shared(function, stmt));
+        }
+    });
+    if !some {
+        return;
+    }
+    let fixed = Rematerializable::of(function, body);
+    let (_, uniformity) = shared_by_block(function, body, &fixed);
+    let mut assigned = vec![0_u32; function.locals.len()];
+    for_each_stmt(body, &mut |stmt| {
+        stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
+    });
+    Convert { function, fixed: &fixed, uniformity: &uniformity, assigned: &assigned, known: Vec::new() }.list(body);
+}
+
+fn is_store_to_shared(function: &Function, stmt: &Stmt) -> bool {
+    matches!(stmt.kind, StmtKind::Store { pointer, .. } if is_shared(function, pointer))
+}
+
+fn is_shared(function: &Function, pointer: ExprId) -> bool {
+    matches!(base(function, pointer), Some(Base::Shared(_) | Base::Dynamic))
+}
+
+struct Convert<'a> {
+    function: &'a mut Function,
+    fixed: &'a Rematerializable,
+    uniformity: &'a Uniformity,
+    /// By the local's index, for those that the body had at first: how often it is assigned.
+    assigned: &'a [u32],
+    /// Locals that are assigned once, before the position, and their values.
+    known: Vec<(LocalId, ExprId)>,
+}
+
+/// An element that a branch reads.
+struct Place {
+    pointer: ExprId,
+    align: Align,
+    elem: Type,
+}
+
+/// What has been stored on the ways to a position, by the places' numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stored {
+    /// These, in this order.
+    All(Vec<usize>),
+    /// These on some ways, and nothing on the others.
+    Perhaps(Vec<usize>),
+}
+
+/// What is known at a position.
+#[derive(Clone, Debug)]
+struct State {
+    /// Places that were loaded on every way.
+    loaded: Vec<usize>,
+    stored: Stored,
+}
+
+impl Convert<'_> {
+    fn list(&mut self, list: &mut Block) {
+        let before = self.known.len();
+        let mut out = Block::with_capacity(list.len());
+        for mut stmt in std::mem::take(list) {
+            if let Some(converted) = self.converted(&stmt) {
+                out.extend(converted);
+                continue;
+            }
+            match &mut stmt.kind {
+                StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } => {
+                    self.list(first);
+                    self.list(second);
+                }
+                StmtKind::Assign(local, value) => {
+                    if self.assigned.get(local.index()) == Some(&1) {
+                        self.known.push((*local, *value));
+                    }
+                }
+                StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+            out.push(stmt);
+        }
+        self.known.truncate(before);
+        *list = out;
+    }
+
+    /// What a branch becomes.
+    fn converted(&mut self, stmt: &Stmt) -> Option<Block> {
+        let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
+        if !self.is_small(stmt) {
+            return None;
+        }
+        let mut places = Vec::new();
+        let mut start = State { loaded: Vec::new(), stored: Stored::All(Vec::new()) };
+        // What else the condition loads stays where it is, before all stores.
+        self.loads(*cond, &mut start, &mut places);
+        let end = self.branch(then, otherwise, &start, &mut places)?;
+        let (Stored::All(stored) | Stored::Perhaps(stored)) = end.stored;
+        let fits = (1..=MOST_STORED).contains(&stored.len());
+        if !fits || !(0..places.len()).all(|place| end.loaded.contains(&place)) {
+            return None;
+        }
+        let mut changes = Vec::new();
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
+        let mut moves = false;
+        for place in &places {
+            for_each_read(self.function, place.pointer, &mut |local| moves |= changes.contains(&local));
+        }
+        if moves {
+            return None;
+        }
+        Some(self.selections(stmt, &places, &stored))
+    }
+
+    fn is_small(&self, stmt: &Stmt) -> bool {
+        let mut exprs = 0;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+            for root in inner.kind.exprs() {
+                for_each_expr(self.function, root, &mut |_| exprs += 1);
+            }
+        });
+        exprs <= MOST_EXPRS
+    }
+
+    fn branch(&self, then: &[Stmt], otherwise: &[Stmt], start: &State, places: &mut Vec<Place>) -> Option<State> {
+        let first = self.walk(then, start.clone(), places)?;
+        let second = self.walk(otherwise, start.clone(), places)?;
+        let loaded = first.loaded.iter().copied().filter(|place| second.loaded.contains(place)).collect();
+        let stored = match (first.stored, second.stored) {
+            (one, other) if one == other => one,
+            (Stored::All(none), Stored::All(some) | Stored::Perhaps(some))
+            | (Stored::All(some) | Stored::Perhaps(some), Stored::All(none))
+                if none.is_empty() =>
+            {
+                Stored::Perhaps(some)
+            }
+            (Stored::All(one), Stored::Perhaps(other)) | (Stored::Perhaps(one), Stored::All(other)) if one == other => {
+                Stored::Perhaps(one)
+            }
+            (Stored::All(_) | Stored::Perhaps(_), _) => return None,
+        };
+        Some(State { loaded, stored })
+    }
+
+    /// Follows the statements of an arm.
+    fn walk(&self, list: &[Stmt], mut state: State, places: &mut Vec<Place>) -> Option<State> {
+        for stmt in list {
+            let (StmtKind::Assign(_, root) | StmtKind::Store { value: root, .. } | StmtKind::If { cond: root, .. }) =
+                &stmt.kind
+            else {
+                return None;
+            };
+            let (all, known) = self.loads(*root, &mut state, places);
+            if all != known || (all > 0 && state.stored != Stored::All(Vec::new())) {
+                return None;
+            }
+            match &stmt.kind {
+                StmtKind::Store { pointer, align, .. } => {
+                    let place = self.place(*pointer, *align, places)?;
+                    let Stored::All(stored) = &mut state.stored else { return None };
+                    if stored.contains(&place) {
+                        return None;
+                    }
+                    stored.push(place);
+                }
+                StmtKind::If { then, otherwise, .. } => state = self.branch(then, otherwise, &state, places)?,
+                StmtKind::Assign(..)
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+        Some(state)
+    }
+
+    /// Notes what a value loads; how many loads it has, and how many are of places.
+    fn loads(&self, root: ExprId, state: &mut State, places: &mut Vec<Place>) -> (usize, usize) {
+        let (mut all, mut known) = (0, 0);
+        for_each_expr(self.function, root, &mut |id| {
+            let ExprKind::Load(pointer, align) = self.function.exprs[id].kind else { return };
+            all += 1;
+            if let Some(place) = self.place(pointer, align, places) {
+                known += 1;
+                if !state.loaded.contains(&place) {
+                    state.loaded.push(place);
+                }
+            }
+        });
+        (all, known)
+    }
+
+    /// The number of a place, if it is one of which each thread has its own.
+    fn place(&self, pointer: ExprId, align: Align, places: &mut Vec<Place>) -> Option<usize> {
+        let found = places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer));
+        if found.is_some() {
+            return found;
+        }
+        let Type::Ptr(elem, _) = self.function.exprs[pointer].ty else { return None };
+        if !is_shared(self.function, pointer) || !self.is_own(pointer) {
+            return None;
+        }
+        places.push(Place { pointer, align, elem: Type::Scalar(elem) });
+        Some(places.len() - 1)
+    }
+
+    /// Whether no two threads of a row have the same element.
+    fn is_own(&self, pointer: ExprId) -> bool {
+        match self.function.class(pointer) {
+            Class::Address { base, by, unit } => {
+                (unit == Unit::Elements && self.differs(by) && self.is_same(base))
+                    || (self.is_same(by) && self.is_own(base))
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => false,
+        }
+    }
+
+    /// Whether an index is another one for each thread of a row.
+    fn differs(&self, index: ExprId) -> bool {
+        if self.form(index) == Form::Step {
+            return true;
+        }
+        match self.function.class(index) {
+            Class::Leaf(Leaf::Local(local)) => self.value(local).is_some_and(|value| self.differs(value)),
+            Class::Arith(Arith::Binary(BinaryOp::Xor | BinaryOp::Add, a, b)) => {
+                (self.differs(a) && self.is_same(b)) || (self.is_same(a) && self.differs(b))
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) => self.differs(a) && self.is_same(b),
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => self.is_multiple(a, b) || self.is_multiple(b, a),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        }
+    }
+
+    /// Whether a product is of a value that grows by one, and is small, and of a small constant.
+    fn is_multiple(&self, step: ExprId, times: ExprId) -> bool {
+        let constant = self.function.int(times).is_some_and(|times| (1..=MOST_TIMES).contains(&times));
+        constant && self.form(step) == Form::Step && self.function.exprs[step].ty == Type::I64
+    }
+
+    fn is_same(&self, id: ExprId) -> bool {
+        self.form(id) == Form::Same
+    }
+
+    fn form(&self, id: ExprId) -> Form {
+        let forms = Forms {
+            function: self.function,
+            fixed: self.fixed,
+            shared: &|local| !self.uniformity.local_varies(local),
+            sole: &|local| self.value(local),
+            axis: 0,
+        };
+        forms.form(id)
+    }
+
+    /// The one value of a local here.
+    fn value(&self, local: LocalId) -> Option<ExprId> {
+        let known = self.known.iter().rev().find(|(of, _)| *of == local).map(|&(_, value)| value);
+        known.or_else(|| self.fixed.value(local))
+    }
+
+    /// The branch on locals in the places' place, between their loads and their stores.
+    fn selections(&mut self, stmt: &Stmt, places: &[Place], stored: &[usize]) -> Block {
+        let span = stmt.span;
+        let mut out = Block::new();
+        let mut locals = Vec::new();
+        for place in places {
+            let before = self.function.locals.push(Local::new("before", LocalKind::Variable, place.elem));
+            let pointer = self.function.copy_expr(place.pointer);
+            let load = ExprKind::Load(pointer, place.align);
+            let load = self.function.exprs.push(Expr { kind: load, ty: place.elem, span });
+            out.push(Stmt { kind: StmtKind::Assign(before, load), span });
+            locals.push((before, before));
+        }
+        for &place in stored {
+            let after = self.function.locals.push(Local::new("after", LocalKind::Variable, places[place].elem));
+            let (before, _) = locals[place];
+            let value = self.read(before, span);
+            out.push(Stmt { kind: StmtKind::Assign(after, value), span });
+            locals[place].1 = after;
+        }
+        out.extend(self.on_locals(std::slice::from_ref(stmt), places, &locals));
+        for &place in stored {
+            let value = self.read(locals[place].1, span);
+            let pointer = self.function.copy_expr(places[place].pointer);
+            out.push(Stmt { kind: StmtKind::Store { pointer, value, align: places[place].align }, span });
+        }
+        out
+    }
+
+    fn read(&mut self, local: LocalId, span: crate::source::Span) -> ExprId {
+        let ty = self.function.locals[local].ty;
+        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
+    }
+
+    fn on_locals(&mut self, list: &[Stmt], places: &[Place], locals: &[(LocalId, LocalId)]) -> Block {
+        let mut out = Block::with_capacity(list.len());
+        for stmt in list {
+            let kind = match &stmt.kind {
+                StmtKind::Store { pointer, value, align } => {
+                    let value = self.value_on_locals(*value, places, locals);
+                    match self.find(*pointer, *align, places) {
+                        Some(place) => StmtKind::Assign(locals[place].1, value),
+                        None => stmt.kind.clone(),
+                    }
+                }
+                StmtKind::If { cond, then, otherwise } => StmtKind::If {
+                    cond: self.value_on_locals(*cond, places, locals),
+                    then: self.on_locals(then, places, locals),
+                    otherwise: self.on_locals(otherwise, places, locals),
+                },
+                StmtKind::Assign(..)
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {
+                    stmt.kind.clone().map_exprs(&mut |id| self.value_on_locals(id, places, locals))
+                }
+            };
+            out.push(Stmt { kind, span: stmt.span });
+        }
+        out
+    }
+
+    fn find(&self, pointer: ExprId, align: Align, places: &[Place]) -> Option<usize> {
+        places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer))
+    }
+
+    /// A copy of a value that reads locals where it loaded places.
+    fn value_on_locals(&mut self, id: ExprId, places: &[Place], locals: &[(LocalId, LocalId)]) -> ExprId {
+        let Expr { kind, ty, span } = self.function.exprs[id].clone();
+        if let ExprKind::Load(pointer, align) = kind
+            && let Some(place) = self.find(pointer, align, places)
+        {
+            return self.read(locals[place].0, span);
+        }
+        let kind = kind.map_operands(&mut |operand| self.value_on_locals(operand, places, locals));
+        self.function.exprs.push(Expr { kind, ty, span })
+    }
+}

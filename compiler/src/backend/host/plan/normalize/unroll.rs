@@ -1,0 +1,323 @@
+//! Short loops over a constant table, each turn written out: `for q in range(9): … f[q, (y - cy[q]) % h] …`.
+//!
+//! What a turn reads of the table is then a constant, and which neighbor it looks at is known before the row starts. LLVM
+//! unrolls such loops, too, but only after a row's interior was looked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use crate::{
+    analysis::{Interval, any_expr, escapes, for_each_mention},
+    backend::host::plan::analysis::structure::counter_by,
+    ir::{
+        Arena, Block, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
+        for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+    },
+    source::Span,
+};
+
+/// Most turns that are written out.
+const MOST_TURNS: i128 = 32;
+
+/// Expressions of all turns together.
+const MOST_EXPRS: i128 = 1200;
+
+/// Turns of a loop that is written out whatever it does.
+const SHORT: i128 = 4;
+
+/// Writes out the loops of a kernel's body that read a table.
+pub(crate) fn write_out(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
+    all(function, constants, body, false);
+}
+
+/// Writes out those of few turns, too.
+pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
+    all(function, constants, body, true);
+}
+
+fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, short: bool) {
+    let mut mentions = vec![0_u32; function.locals.len()];
+    for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
+    WriteOut { function, constants, mentions, short }.list(body);
+}
+
+/// A body again, with locals of its own, in which some that it is given have known values.
+pub(crate) fn copied(
+    function: &mut Function,
+    constants: &Arena<ConstantArray>,
+    body: &Block,
+    values: BTreeMap<LocalId, i128>,
+) -> Block {
+    let mut own = BTreeSet::new();
+    for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
+    let turn = Turn::of(function, &own.into_iter().collect::<Vec<_>>(), values);
+    let mut all = WriteOut { function, constants, mentions: Vec::new(), short: false };
+    body.iter().map(|stmt| all.stmt(&turn, stmt)).collect()
+}
+
+/// What a local was given last, if nothing but other locals was assigned since: variables that a loop gives other types are converted
+/// before it.
+fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
+    let mut assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
+        StmtKind::Assign(to, value) => Some((to, value)),
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => None,
+    });
+    assigned.find_map(|(to, value)| (to == local).then_some(value))
+}
+
+struct WriteOut<'a> {
+    function: &'a mut Function,
+    constants: &'a Arena<ConstantArray>,
+    /// By the local's index, for those that the body had at first.
+    mentions: Vec<u32>,
+    /// Those of few turns are written out, too.
+    short: bool,
+}
+
+/// A loop that is written out.
+struct Turns {
+    counter: LocalId,
+    /// What it is in each turn.
+    values: Vec<i128>,
+    /// What it is behind the loop.
+    end: i128,
+    /// Locals that a turn assigns once, whatever it does else.
+    once: Vec<LocalId>,
+    /// Those of them that nobody asks for outside of a turn: each turn has its own.
+    own: Vec<LocalId>,
+}
+
+/// What a turn has in place of locals.
+struct Turn {
+    names: BTreeMap<LocalId, LocalId>,
+    values: BTreeMap<LocalId, i128>,
+}
+
+impl Turn {
+    /// One with locals of its own in place of these.
+    fn of(function: &mut Function, own: &[LocalId], values: BTreeMap<LocalId, i128>) -> Self {
+        let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
+        Self { names: own.iter().map(again).collect(), values }
+    }
+
+    fn named(&self, local: LocalId) -> LocalId {
+        self.names.get(&local).copied().unwrap_or(local)
+    }
+}
+
+impl WriteOut<'_> {
+    fn list(&mut self, list: &mut Block) {
+        let mut out = Block::with_capacity(list.len());
+        for mut stmt in std::mem::take(list) {
+            if let Some((turns, body)) = self.turns(&out, &stmt) {
+                let rest: Vec<Stmt> = body[1..].to_vec();
+                for &value in &turns.values {
+                    self.turn(&turns, value, &rest, &mut out);
+                }
+                let ty = self.function.locals[turns.counter].ty;
+                let end = self.constant(Const::Int(turns.end), ty, stmt.span);
+                out.push(Stmt { kind: StmtKind::Assign(turns.counter, end), span: stmt.span });
+                continue;
+            }
+            for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+                self.list(inner);
+            }
+            out.push(stmt);
+        }
+        *list = out;
+    }
+
+    /// How a loop is written out behind these statements, if it is, and its body.
+    fn turns<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
+        let StmtKind::Loop { body, step } = &stmt.kind else { return None };
+        let (counter, limit, by) = counter_by(self.function, body, step)?;
+        let (first, end) = (self.function.int(last_value(before, counter)?)?, self.function.int(limit)?);
+        let mut exprs = 0;
+        let mut reads_table = false;
+        let rest = &body[1..];
+        let mut simple = !escapes(rest).any();
+        for_each_stmt(rest, &mut |inner| {
+            simple &= !matches!(inner.kind, StmtKind::Op { .. });
+            for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
+                exprs += 1;
+                reads_table |= self.reads_table(id);
+            });
+        });
+        let turns = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
+        let worth = reads_table || (self.short && turns <= SHORT);
+        if !simple || !worth || !(1..=MOST_TURNS).contains(&turns) || turns * exprs > MOST_EXPRS {
+            return None;
+        }
+        // What is behind the last turn may be no integer of the counter's.
+        let most = if self.function.locals[counter].ty == Type::I64 { i64::MAX } else { i64::from(i32::MAX) };
+        let end = first + turns * by;
+        if end > i128::from(most) {
+            return None;
+        }
+        let once = assigned_once(rest);
+        let own = self.own(rest, &once);
+        Some((Turns { counter, values: (0..turns).map(|turn| first + turn * by).collect(), end, once, own }, body))
+    }
+
+    /// Whether something is an element of a table whose number the code computes.
+    fn reads_table(&self, id: ExprId) -> bool {
+        let ExprKind::Load(pointer, _) = self.function.exprs[id].kind else { return false };
+        let ExprKind::Offset { base, index, .. } = self.function.exprs[pointer].kind else { return false };
+        matches!(self.function.exprs[base].kind, ExprKind::ConstBase(_))
+            && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
+    }
+
+    /// Locals that each turn assigns once, before it reads them, and that are mentioned nowhere else.
+    fn own(&self, turn: &[Stmt], once: &[LocalId]) -> Vec<LocalId> {
+        let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
+        for_each_mention(self.function, turn, &mut |local| *inside.entry(local).or_default() += 1);
+        let mut seen = Vec::new();
+        let mut own = Vec::new();
+        for stmt in turn {
+            let mut here = Vec::new();
+            if let StmtKind::Assign(local, value) = stmt.kind {
+                let reads_itself = any_expr(self.function, value, &|kind| *kind == ExprKind::Local(local));
+                let everywhere = self.mentions.get(local.index()).copied();
+                if once.contains(&local)
+                    && !reads_itself
+                    && !seen.contains(&local)
+                    && everywhere == inside.get(&local).copied()
+                {
+                    own.push(local);
+                }
+            }
+            for_each_mention(self.function, std::slice::from_ref(stmt), &mut |local| here.push(local));
+            seen.extend(here);
+        }
+        own
+    }
+
+    fn turn(&mut self, turns: &Turns, value: i128, body: &[Stmt], out: &mut Block) {
+        let mut turn = Turn::of(self.function, &turns.own, BTreeMap::from([(turns.counter, value)]));
+        for stmt in body {
+            let copy = self.stmt(&turn, stmt);
+            if let (StmtKind::Assign(local, _), StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
+                && let (Some(known), true) = (self.function.int(*value), turns.once.contains(local))
+            {
+                turn.values.insert(*local, known);
+            }
+            out.push(copy);
+        }
+    }
+
+    fn stmt(&mut self, turn: &Turn, stmt: &Stmt) -> Stmt {
+        let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(turn, id));
+        let rename = |kind: &mut StmtKind| kind.for_each_assigned_mut(&mut |local| *local = turn.named(*local));
+        rename(&mut kind);
+        for inner in kind.blocks_mut().into_iter().flatten() {
+            for_each_stmt_mut(inner, &mut |stmt| rename(&mut stmt.kind));
+        }
+        Stmt { kind, span: stmt.span }
+    }
+
+    /// An expression of a turn; integers that are known are constants.
+    fn expr(&mut self, turn: &Turn, id: ExprId) -> ExprId {
+        let Expr { kind, ty, span } = self.function.exprs[id].clone();
+        if let ExprKind::Local(local) = kind {
+            let kind = match turn.values.get(&local) {
+                Some(&value) => ExprKind::Const(Const::Int(value)),
+                None => ExprKind::Local(turn.named(local)),
+            };
+            return self.function.exprs.push(Expr { kind, ty, span });
+        }
+        let kind = kind.map_operands(&mut |operand| self.expr(turn, operand));
+        let known = self.known(&kind, ty);
+        self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
+    }
+
+    /// The value of an operator on constants.
+    fn known(&self, kind: &ExprKind, ty: Type) -> Option<Const> {
+        let integer = |id: ExprId| {
+            let is_int = self.function.exprs[id].ty.scalar().is_some_and(Scalar::is_int);
+            self.function.int(id).filter(|_| is_int).map(Interval::of)
+        };
+        let value = match *kind {
+            ExprKind::Binary(op, a, b) if ty.scalar()?.is_int() => Interval::binary(op, integer(a)?, integer(b)?, ty),
+            ExprKind::Convert(a) if ty.scalar()?.is_int() => integer(a)?.converted(self.function.exprs[a].ty, ty),
+            ExprKind::Wrap { index, extent } => {
+                let (index, extent) = (integer(index)?.single()?, integer(extent)?.single()?);
+                Interval::of(if index < 0 { index + extent } else { index })
+            }
+            ExprKind::Load(pointer, _) => return self.element(pointer, ty),
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_) => return None,
+        };
+        value.single().map(Const::Int)
+    }
+
+    /// The element of a table that a pointer points to, if its number is known.
+    fn element(&self, pointer: ExprId, ty: Type) -> Option<Const> {
+        let ExprKind::Offset { base, index, scale: 1 } = self.function.exprs[pointer].kind else { return None };
+        let ExprKind::ConstBase(table) = self.function.exprs[base].kind else { return None };
+        let table = &self.constants[table];
+        if ty != Type::Scalar(table.elem) {
+            return None;
+        }
+        let size = usize::try_from(table.elem.size_bytes()).ok()?;
+        let from = usize::try_from(self.function.int(index)?).ok()?.checked_mul(size)?;
+        let bytes = table.bytes.get(from..from.checked_add(size)?)?;
+        let mut whole = [0; 8];
+        whole.get_mut(..size)?.copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(whole);
+        match table.elem {
+            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
+                let unused = u64::BITS - 8 * u32::try_from(size).ok()?;
+                Some(Const::Int(i128::from((bits << unused).cast_signed() >> unused)))
+            }
+            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Some(Const::Int(i128::from(bits))),
+            Scalar::F32 => Some(Const::Float(f64::from(f32::from_bits(u32::try_from(bits).ok()?)))),
+            Scalar::F64 => Some(Const::Float(f64::from_bits(bits))),
+            Scalar::Bool | Scalar::F16 | Scalar::BF16 => None,
+        }
+    }
+
+    fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
+        self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span })
+    }
+}
+
+/// Locals that a list itself assigns, and nothing else inside it.
+pub(crate) fn assigned_once(turn: &[Stmt]) -> Vec<LocalId> {
+    let mut counts: BTreeMap<LocalId, u32> = BTreeMap::new();
+    for_each_stmt(turn, &mut |stmt| {
+        stmt.kind.assigned().into_iter().for_each(|local| *counts.entry(local).or_default() += 1);
+    });
+    let assigned = turn.iter().filter_map(|stmt| match stmt.kind {
+        StmtKind::Assign(local, _) => Some(local),
+        StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::If { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => None,
+    });
+    assigned.filter(|local| counts.get(local) == Some(&1)).collect()
+}

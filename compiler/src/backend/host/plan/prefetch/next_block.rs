@@ -1,0 +1,165 @@
+//! What the next block along `x` will load and store, where that is known while the present one runs.
+//!
+//! A block with barriers waits for what it loads first, works for a while in memory of its own, and then waits for what it stores to: the
+//! hardware sees a few lines at a time, and begins anew with each block. So a row has the cache fetch the elements of the same row of
+//! the next block.
+
+use crate::{
+    analysis::{for_each_read, same},
+    backend::host::plan::{
+        MOST_SEGMENTS, Plan,
+        analysis::strides::Form,
+        plan_ir::{Runs, Segment},
+        vector::fixed_rows::Rows,
+    },
+    ir::{
+        Arith, BinaryOp, Class, ExprId, ExprKind, Function, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind,
+        Type, for_each_expr, for_each_expr_of_stmt,
+    },
+};
+
+/// Most addresses of a segment that are asked for.
+const MOST: usize = 4;
+
+/// How many locals are looked through for one address.
+const EFFORT: usize = 32;
+
+/// Elements between two addresses that are asked for together.
+const NEAR: u128 = 8;
+
+/// An address at which a row of threads has neighbors, in another place for the next block.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// The address of a thread's element.
+    pub pointer: ExprId,
+    /// Bytes of an element.
+    pub size: u64,
+    /// Fixed locals that it reads, to be computed for the next block first, in this order.
+    pub before: Vec<LocalId>,
+}
+
+/// What a segment's body loads and stores outside of branches, at addresses that only depend on where a thread is and on what the launch
+/// is given. By the time that the next block comes to what repeats, the loop's turns have put other things into the cache.
+pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
+    // Segments that are functions of their own have what they mention alone.
+    let is_apart = plan.segments > MOST_SEGMENTS;
+    if is_apart || segment.repeats || segment.runs != Runs::EachThread {
+        return Vec::new();
+    }
+    let function = &plan.module.functions[plan.kernel];
+    let rows = Rows { plan, function, width: 0 };
+    let mut streams: Vec<Stream> = Vec::new();
+    let mut note = |pointer: ExprId| {
+        if streams.len() < MOST && !streams.iter().any(|other| are_near(function, other.pointer, pointer)) {
+            streams.extend(stream(&rows, pointer));
+        }
+    };
+    for stmt in body {
+        match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::Store { .. } => {
+                for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                    if let Class::Load(pointer) = function.class(id) {
+                        note(pointer);
+                    }
+                });
+                if let StmtKind::Store { pointer, .. } = stmt.kind {
+                    note(pointer);
+                }
+            }
+            StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {}
+        }
+    }
+    streams
+}
+
+fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
+    let Rows { plan, function, .. } = *rows;
+    let ExprKind::Offset { base, index, scale } = function.exprs[pointer].kind else { return None };
+    let Type::Ptr(elem, Space::Global) = function.exprs[pointer].ty else { return None };
+    let is_given = function.local(base).is_some_and(|local| function.params.contains(&local));
+    // Elements further apart are loaded one by one, and hardware sees what comes next.
+    if !is_given || scale != 1 || rows.form(index).0 != Form::Step {
+        return None;
+    }
+    let mut before = Vec::new();
+    let is_known = locals(rows, index, &mut before, EFFORT);
+    let roots = || before.iter().filter_map(|&local| plan.fixed.value(local)).chain([index]);
+    let by_block = roots().any(|root| asks_for_block(function, root));
+    (is_known && by_block && roots().all(|root| rows.is_harmless(root))).then_some(Stream {
+        pointer,
+        size: elem.size_bytes(),
+        before,
+    })
+}
+
+/// Whether two addresses are known to be in one cache line, or in two neighboring ones.
+fn are_near(function: &Function, a: ExprId, b: ExprId) -> bool {
+    let (
+        ExprKind::Offset { base, index, scale },
+        ExprKind::Offset { base: other_base, index: other, scale: other_scale },
+    ) = (&function.exprs[a].kind, &function.exprs[b].kind)
+    else {
+        return false;
+    };
+    let (constant, parts) = terms(function, *index);
+    let (other_constant, others) = terms(function, *other);
+    scale == other_scale
+        && same(function, *base, *other_base)
+        && constant.abs_diff(other_constant) <= NEAR
+        && parts.len() == others.len()
+        && parts.iter().zip(&others).all(|(&a, &b)| same(function, a, b))
+}
+
+/// What a value is the sum of: a constant, and the rest.
+fn terms(function: &Function, id: ExprId) -> (i128, Vec<ExprId>) {
+    if let Some(constant) = function.int(id) {
+        return (constant, Vec::new());
+    }
+    match function.class(id) {
+        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
+            let ((a, mut parts), (b, more)) = (terms(function, a), terms(function, b));
+            parts.extend(more);
+            (a.saturating_add(b), parts)
+        }
+        Class::Arith(Arith::Binary(BinaryOp::Sub | BinaryOp::SubExact, a, b)) => match function.int(b) {
+            Some(constant) => {
+                let (sum, parts) = terms(function, a);
+                (sum.saturating_sub(constant), parts)
+            }
+            None => (0, vec![id]),
+        },
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => (0, vec![id]),
+    }
+}
+
+/// The fixed locals that an expression reads, each after those that it reads itself; whether nothing else is a thread's own.
+fn locals(rows: &Rows<'_>, root: ExprId, found: &mut Vec<LocalId>, most: usize) -> bool {
+    let mut known = true;
+    for_each_read(rows.function, root, &mut |local| {
+        if !known || found.contains(&local) {
+            return;
+        }
+        match rows.plan.fixed.value(local) {
+            Some(value) => {
+                known = most > 0 && locals(rows, value, found, most - 1) && found.len() < EFFORT;
+                found.push(local);
+            }
+            None => known = !rows.is_own(local),
+        }
+    });
+    known
+}
+
+fn asks_for_block(function: &Function, root: ExprId) -> bool {
+    let mut asks = false;
+    for_each_expr(function, root, &mut |id| {
+        asks |= matches!(function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::BlockIdx(0))));
+    });
+    asks
+}

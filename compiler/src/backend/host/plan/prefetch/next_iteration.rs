@@ -1,0 +1,311 @@
+//! What a row of threads loads in the next turn of a loop that all threads of the block take together, where that is known in this turn.
+//!
+//! `for start in range(0, n, T): tile[ty, tx] = b[start + ty, column]; syncthreads(); …` loads rows of a matrix that lie a whole row
+//! apart, which no hardware fetches ahead. What `start` will be is known, so a row asks for what it will load then, and has it
+//! by the time that the present tile is done with.
+
+use std::collections::HashSet;
+
+use crate::{
+    analysis::for_each_read,
+    backend::host::plan::{
+        analysis::strides::{Form, Forms},
+        domain::guards::Peeler,
+        plan_ir::{MAX_THREADS, Next, Node, Segment, for_each_segment},
+        vector::fixed_rows::is_harmless,
+    },
+    ir::{
+        Arith, BinaryOp, Class, ExprId, ExprKind, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind, Type, Unit,
+        for_each_expr, for_each_stmt,
+    },
+};
+
+/// Most addresses of a segment that are asked for.
+const MOST: usize = 4;
+
+/// Elements between two turns that are near, whatever lies there.
+const NEAR: u128 = 64;
+
+/// How many expressions are looked through for one address.
+const EFFORT: u32 = 64;
+
+/// Finds what segments load that stand in loops with barriers.
+pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Loop { body, step, .. } = node
+            && body.iter().any(waits)
+        {
+            let turns = Turns::of(body, step);
+            for at in 0..body.len() {
+                let values = turns.next(peeler, at, body, step);
+                let mut found = |segment: &mut Segment| segment.next = loads(peeler, &turns, &values, segment);
+                match &mut body[at] {
+                    Node::Segment(segment) => found(segment),
+                    node @ (Node::If { .. } | Node::Guarded { .. } | Node::Split { .. }) => {
+                        node.parts_mut().into_iter().for_each(|part| for_each_segment(part, &mut found));
+                    }
+                    // A loop inside has turns of its own.
+                    Node::Once { .. }
+                    | Node::Barrier
+                    | Node::Strips(_)
+                    | Node::Loop { .. }
+                    | Node::Walked(_)
+                    | Node::Break
+                    | Node::Continue
+                    | Node::Return => {}
+                }
+            }
+        }
+        for part in node.parts_mut() {
+            find(peeler, part);
+        }
+    }
+}
+
+/// Has strips of whole rows ask for what segments in front of them load next: there, a few rows at a time, the cache takes it in while
+/// the strip computes. Behind what it loads itself, a row would wait until the cache can take more.
+pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Loop { body, .. } = node {
+            let mut asked = Vec::new();
+            for inside in &mut *body {
+                match inside {
+                    Node::Segment(segment) if !segment.next.is_empty() => asked.push(segment.as_mut()),
+                    Node::Strips(strips) if strips.is_of_rows(width) => {
+                        for segment in asked.drain(..) {
+                            let (locals, recompute) = (segment.locals.clone(), segment.recompute.clone());
+                            let next = segment.next.clone();
+                            segment.next.iter_mut().for_each(|next| next.by_strips = true);
+                            strips.before.push(Segment { locals, recompute, next, ..Segment::default() });
+                        }
+                    }
+                    Node::Segment(_)
+                    | Node::Strips(_)
+                    | Node::Once { .. }
+                    | Node::If { .. }
+                    | Node::Guarded { .. }
+                    | Node::Split { .. }
+                    | Node::Barrier
+                    | Node::Loop { .. }
+                    | Node::Walked(_)
+                    | Node::Break
+                    | Node::Continue
+                    | Node::Return => {}
+                }
+            }
+        }
+        for part in node.parts_mut() {
+            hand_on(width, part);
+        }
+    }
+}
+
+/// Whether threads wait for each other in a node.
+fn waits(node: &Node) -> bool {
+    matches!(node, Node::Barrier) || node.parts().into_iter().flatten().any(waits)
+}
+
+/// What is assigned in a loop.
+struct Turns {
+    /// All of it.
+    assigned: HashSet<LocalId>,
+    /// What is assigned elsewhere than once in each turn for all threads.
+    unknown: HashSet<LocalId>,
+}
+
+impl Turns {
+    fn of(body: &[Node], step: &[Node]) -> Self {
+        let mut this = Self { assigned: HashSet::new(), unknown: HashSet::new() };
+        for node in body.iter().chain(step) {
+            if let Node::Once { block, .. } = node {
+                for stmt in block {
+                    match stmt.kind {
+                        StmtKind::Assign(local, _) => this.assigned.extend([local]),
+                        StmtKind::Store { .. }
+                        | StmtKind::Op { .. }
+                        | StmtKind::Call { .. }
+                        | StmtKind::If { .. }
+                        | StmtKind::Loop { .. }
+                        | StmtKind::Break
+                        | StmtKind::Continue
+                        | StmtKind::Return(_) => this.assign(std::slice::from_ref(stmt)),
+                    }
+                }
+            } else {
+                this.inside(node);
+            }
+        }
+        this
+    }
+
+    fn inside(&mut self, node: &Node) {
+        match node {
+            Node::Once { block, .. } => self.assign(block),
+            Node::Segment(segment) => self.assign(&segment.body),
+            Node::If { .. }
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Barrier
+            | Node::Strips(_)
+            | Node::Loop { .. }
+            | Node::Walked(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return => node.parts().into_iter().flatten().for_each(|part| self.inside(part)),
+        }
+    }
+
+    fn assign(&mut self, block: &[Stmt]) {
+        for_each_stmt(block, &mut |stmt| {
+            self.assigned.extend(stmt.kind.assigned());
+            self.unknown.extend(stmt.kind.assigned());
+        });
+    }
+
+    /// What is assigned from a node of the body on until the same node of the next turn begins, in this order.
+    fn next(&self, peeler: &Peeler<'_>, at: usize, body: &[Node], step: &[Node]) -> Vec<(LocalId, ExprId)> {
+        let mut unknown = self.unknown.clone();
+        let mut values = Vec::new();
+        for node in body[at + 1..].iter().chain(step).chain(&body[..at]) {
+            let Node::Once { block, .. } = node else { continue };
+            for stmt in block {
+                let StmtKind::Assign(local, value) = stmt.kind else { continue };
+                let mut known = !unknown.contains(&local) && is_harmless(peeler.function, value);
+                for_each_read(peeler.function, value, &mut |read| known &= !unknown.contains(&read));
+                if known {
+                    values.push((local, value));
+                } else {
+                    unknown.insert(local);
+                    values.retain(|&(other, _)| other != local);
+                }
+            }
+        }
+        values
+    }
+}
+
+/// What a segment loads from memory of the device's at addresses that change from turn to turn.
+fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segment: &Segment) -> Vec<Next> {
+    let Peeler { function, uniformity, fixed, .. } = peeler;
+    let shared = |local: LocalId| !uniformity.local_varies(local);
+    let mut assigned = vec![0_u32; function.locals.len()];
+    for_each_stmt(&segment.body, &mut |stmt| {
+        stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
+    });
+    // What is made of what is known when a thread starts.
+    let mut made: Vec<(LocalId, ExprId)> = Vec::new();
+    let mut found: Vec<Next> = Vec::new();
+    for stmt in &segment.body {
+        let is_known = |made: &[(LocalId, ExprId)], local: LocalId| {
+            let in_turn = values.iter().any(|&(next, _)| next == local);
+            let stays = !turns.assigned.contains(&local) || fixed.value(local).is_some();
+            let is_here = shared(local) || segment.recompute.contains(&local);
+            (shared(local) && in_turn) || (stays && is_here) || made.iter().any(|&(made, _)| made == local)
+        };
+        let all_known = |made: &[(LocalId, ExprId)], root: ExprId| {
+            let mut known = is_harmless(function, root);
+            for_each_read(function, root, &mut |local| known &= is_known(made, local));
+            known
+        };
+        let sole = |local: LocalId| made.iter().find_map(|&(other, value)| (other == local).then_some(value));
+        let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
+        let mut note = |id: ExprId| {
+            let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
+            let Type::Ptr(elem, Space::Global) = function.exprs[pointer].ty else { return };
+            let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
+            let is_row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
+            if !is_row || !all_known(&made, pointer) || found.len() == MOST {
+                return;
+            }
+            let all: Vec<_> = values.iter().chain(&made).copied().collect();
+            let values = needed(peeler, &all, pointer);
+            if (Moves { peeler, values: &values }).is_far(by, EFFORT) {
+                found.push(Next { pointer, size: elem.size_bytes(), values, by_strips: false });
+            }
+        };
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+            inner.kind.exprs().into_iter().for_each(|root| for_each_expr(function, root, &mut note));
+        });
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && assigned[local.index()] == 1
+            && all_known(&made, value)
+        {
+            made.push((local, value));
+        }
+    }
+    found
+}
+
+/// How what is computed of some assignments moves on with the turns.
+struct Moves<'a> {
+    peeler: &'a Peeler<'a>,
+    values: &'a [(LocalId, ExprId)],
+}
+
+impl Moves<'_> {
+    /// Whether an index is so far in the next turn that hardware does not see it come: what changes is no part of it, nor a small
+    /// multiple of one.
+    fn is_far(&self, id: ExprId, effort: u32) -> bool {
+        let function = &*self.peeler.function;
+        let Some(effort) = effort.checked_sub(1) else { return true };
+        let mut changes = false;
+        for_each_read(function, id, &mut |local| changes |= self.values.iter().any(|&(other, _)| other == local));
+        if !changes {
+            return false;
+        }
+        match function.class(id) {
+            Class::Leaf(Leaf::Local(local)) => {
+                let value = self.values.iter().rev().find_map(|&(other, value)| (other == local).then_some(value));
+                let Some(value) = value else { return false };
+                let (mut counts, mut others) = (false, false);
+                for_each_read(function, value, &mut |read| {
+                    counts |= read == local;
+                    others |= read != local;
+                });
+                if counts { others } else { self.is_far(value, effort) }
+            }
+            Class::Arith(Arith::Convert(inner)) => self.is_far(inner, effort),
+            Class::Arith(
+                Arith::Binary(BinaryOp::Add | BinaryOp::AddExact | BinaryOp::Sub | BinaryOp::SubExact, a, b)
+                | Arith::Select(_, a, b),
+            ) => self.is_far(a, effort) || self.is_far(b, effort),
+            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
+                if self.is_little(a, b) {
+                    self.is_far(b, effort)
+                } else {
+                    !self.is_little(b, a) || self.is_far(a, effort)
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => true,
+        }
+    }
+
+    /// Whether so often a value is not far: as often as a block has threads, where the value is a number of pieces and not that of a
+    /// thread's row of a matrix.
+    fn is_little(&self, times: ExprId, value: ExprId) -> bool {
+        let Peeler { function, uniformity, .. } = self.peeler;
+        let times = match function.class(times) {
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_))) => u128::from(MAX_THREADS),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => match function.int(times) {
+                Some(times) => times.unsigned_abs(),
+                None => return false,
+            },
+        };
+        times <= NEAR || (times <= u128::from(MAX_THREADS) && !uniformity.varies(function, value))
+    }
+}
+
+/// Those of some assignments that an expression needs.
+fn needed(peeler: &Peeler<'_>, all: &[(LocalId, ExprId)], root: ExprId) -> Vec<(LocalId, ExprId)> {
+    let mut reads = HashSet::new();
+    for_each_read(peeler.function, root, &mut |local| reads.extend([local]));
+    let mut needed: Vec<(LocalId, ExprId)> = Vec::new();
+    for &(local, value) in all.iter().rev() {
+        if reads.contains(&local) {
+            for_each_read(peeler.function, value, &mut |local| reads.extend([local]));
+            needed.push((local, value));
+        }
+    }
+    needed.reverse();
+    needed
+}

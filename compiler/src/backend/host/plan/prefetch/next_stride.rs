@@ -1,0 +1,106 @@
+//! What a strided loop loads in later turns. Blocks with barriers take turns by the size of the grid one block after the other,
+//! in pieces of a block's threads that lie far apart: hardware does not see what comes next.
+
+use crate::{
+    analysis::{any_expr, for_each_read},
+    backend::host::plan::{
+        analysis::strides::{Form, Forms},
+        domain::guards::Peeler,
+        loops::{grid_stride::Stride, interchange::Marked},
+        plan_ir::{Ahead, Node, Segment},
+    },
+    ir::{Class, ExprId, ExprKind, Function, LocalId, SpecialRegister, StmtKind, Unit, for_each_expr, for_each_stmt},
+};
+
+/// Most addresses of a segment that are asked for ahead.
+const MOST: usize = 4;
+
+/// Finds what segments of strided loops load.
+pub(crate) fn find(peeler: &Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Loop { body, step, .. } = node {
+            let counts = |offset: LocalId| {
+                step.iter().any(|node| {
+                    let mut counts = false;
+                    if let Node::Once { block, .. } = node {
+                        for_each_stmt(block, &mut |stmt| counts |= stmt.kind.assigned().contains(&offset));
+                    }
+                    counts
+                })
+            };
+            let stride = marked.strides.iter().find(|stride| counts(stride.offset));
+            if let Some(stride) = stride.filter(|stride| is_of_grid(peeler, stride.step)) {
+                for inside in &mut *body {
+                    if let Node::Segment(segment) = inside {
+                        segment.ahead = loads(peeler, *stride, segment);
+                    }
+                }
+            }
+        }
+        for part in node.parts_mut() {
+            find(peeler, marked, part);
+        }
+    }
+}
+
+/// Whether a distance depends on the size of the grid: what lies closer together, hardware fetches.
+fn is_of_grid(peeler: &Peeler<'_>, step: ExprId) -> bool {
+    let Peeler { function, fixed, .. } = peeler;
+    let mut of_grid = any_expr(function, step, &|kind| matches!(kind, ExprKind::Special(SpecialRegister::GridDim(_))));
+    for_each_read(function, step, &mut |local| {
+        of_grid |= fixed.value(local).is_some_and(|value| is_of_grid(peeler, value));
+    });
+    of_grid
+}
+
+fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
+    let Peeler { function, uniformity, fixed, .. } = peeler;
+    let shared = |local: LocalId| !uniformity.local_varies(local);
+    let mut assigned = vec![0_u32; function.locals.len()];
+    for_each_stmt(&segment.body, &mut |stmt| {
+        stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
+    });
+    // What is known when a thread starts, and what is made of that alone.
+    let mut before: Vec<(LocalId, ExprId)> = Vec::new();
+    let mut found: Vec<Ahead> = Vec::new();
+    for stmt in &segment.body {
+        let is_made = |before: &[(LocalId, ExprId)], local: LocalId| {
+            shared(local) || segment.recompute.contains(&local) || before.iter().any(|&(made, _)| made == local)
+        };
+        let all_made = |root: ExprId| {
+            let mut made = true;
+            for_each_read(function, root, &mut |local| made &= is_made(&before, local));
+            made
+        };
+        let sole = |local: LocalId| before.iter().find_map(|&(made, value)| (made == local).then_some(value));
+        let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
+        for root in stmt.kind.exprs() {
+            for_each_expr(function, root, &mut |id| {
+                let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
+                let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
+                let row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
+                if row && all_made(pointer) && all_made(stride.step) && found.len() < MOST {
+                    found.push(Ahead { pointer, step: stride.step, before: before.clone() });
+                }
+            });
+        }
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && assigned[local.index()] == 1
+            && all_made(value)
+            && !any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)))
+        {
+            before.push((local, value));
+        }
+    }
+    found.retain(|ahead| counts(function, stride.offset, ahead));
+    found
+}
+
+/// Whether an address goes on with the turns.
+fn counts(function: &Function, offset: LocalId, ahead: &Ahead) -> bool {
+    let mut counts = false;
+    for root in ahead.before.iter().map(|&(_, value)| value).chain([ahead.pointer]) {
+        for_each_read(function, root, &mut |local| counts |= local == offset);
+    }
+    counts
+}

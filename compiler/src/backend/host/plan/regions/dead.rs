@@ -1,0 +1,57 @@
+//! Segments are relieved of what they compute for nobody: a fixed local is computed again by whoever reads it.
+
+use crate::{
+    analysis::{Rematerializable, for_each_read},
+    backend::host::plan::plan_ir::{Node, Segment},
+    ir::{Function, LocalId, Stmt, StmtKind, for_each_stmt},
+};
+
+/// Drops assignments of fixed locals that their own segment does not read, and the segments that do nothing then.
+pub(crate) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: &mut Vec<Node>) {
+    nodes.retain_mut(|node| match node {
+        Node::Segment(segment) => {
+            drop_in(function, fixed, segment);
+            !segment.body.is_empty()
+        }
+        Node::If { then: first, otherwise: second, .. }
+        | Node::Split { then: first, otherwise: second, .. }
+        | Node::Loop { body: first, step: second, .. } => {
+            drop_unread(function, fixed, first);
+            drop_unread(function, fixed, second);
+            true
+        }
+        Node::Guarded { inside, .. } => {
+            drop_unread(function, fixed, inside);
+            true
+        }
+        Node::Strips(strips) => {
+            drop_unread(function, fixed, &mut strips.nodes);
+            true
+        }
+        Node::Walked(walked) => {
+            drop_unread(function, fixed, &mut walked.nodes);
+            drop_unread(function, fixed, &mut walked.step);
+            true
+        }
+        Node::Once { .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
+    });
+}
+
+fn drop_in(function: &Function, fixed: &Rematerializable, segment: &mut Segment) {
+    let mut reads = vec![0_u32; function.locals.len()];
+    count_reads(function, &segment.body, &mut |local| reads[local.index()] += 1);
+    // From the end on: what was dropped reads nothing any more.
+    for index in (0..segment.body.len()).rev() {
+        let StmtKind::Assign(local, value) = segment.body[index].kind else { continue };
+        if fixed.value(local).is_some() && reads[local.index()] == 0 {
+            segment.body.remove(index);
+            for_each_read(function, value, &mut |read| reads[read.index()] -= 1);
+        }
+    }
+}
+
+fn count_reads(function: &Function, body: &[Stmt], visit: &mut dyn FnMut(LocalId)) {
+    for_each_stmt(body, &mut |stmt| {
+        stmt.kind.exprs().into_iter().for_each(|root| for_each_read(function, root, visit));
+    });
+}

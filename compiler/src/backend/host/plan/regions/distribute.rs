@@ -1,0 +1,543 @@
+//! Takes a piece of code between two barriers apart where a part of it need not run for each thread.
+//!
+//! Nothing orders the threads between two barriers, so that a piece may be cut anywhere. It is where a branch has something
+//! to do for one thread (`if tid == 255: …`) or for the first lanes of warps (`if lane == 0: …`), and around a loop that goes
+//! the same way for the threads of a warp:
+//!
+//! ```text
+//! base = 0                                  once for the threads w to w + 31:
+//! for w in range(tid // 32):                    base = 0; for w in range(tid // 32): base += sums[w]
+//!     base += sums[w]                           base of each = base
+//! if keep: out[base + before] = x[i]        for each thread: if keep: out[base + before] = x[i]
+//! ```
+//!
+//! What is left has no loop and no branch of few threads, and LLVM makes vectors of it.
+//!
+//! An atomic operation is no vector either: what is worked out for it (the bin of a histogram) is a part of its own, in
+//! front of it, and leaves each thread's place in scratch memory.
+
+use weft_artifact::Scalar;
+
+use crate::{
+    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
+    backend::host::plan::{
+        analysis::strides::Forms,
+        plan_ir::{Parts, Runs},
+        warp::cells::LANES,
+    },
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
+        LocalKind, Op, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
+};
+
+/// With so many operations before it, an atomic operation is cut off.
+const WORTH_CUTTING: u32 = 8;
+
+/// Operations of a conversion of a float to an integer, which saturates.
+const SATURATING: u32 = 5;
+
+/// What the cutting needs to know.
+pub(crate) struct Groups<'a> {
+    /// The kernel's fixed locals.
+    pub fixed: &'a Rematerializable,
+    /// By the local's index: how often it is assigned.
+    pub assigned: Vec<u32>,
+}
+
+/// How often each local of a body is assigned.
+pub(crate) fn count_assigned(function: &Function, body: &[Stmt]) -> Vec<u32> {
+    let mut counts = vec![0; function.locals.len()];
+    for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
+    counts
+}
+
+impl Groups<'_> {
+    /// The parts of a piece, in order, and for whom each runs. Under a mask no thread speaks for others.
+    pub(crate) fn parts(
+        &self,
+        function: &mut Function,
+        shared: &dyn Fn(LocalId) -> bool,
+        masked: bool,
+        piece: Block,
+    ) -> Vec<(Runs, Block)> {
+        if escapes(&piece).any() || !piece.iter().all(is_unordered) || steps_of_floats(function, &piece) > 1 {
+            return vec![(Runs::EachThread, piece)];
+        }
+        if let Some(parts) = self.behind_guard(function, shared, masked, &piece) {
+            return parts;
+        }
+        if let Some(at) = last_branch(&Look { groups: self, function, shared }, &piece) {
+            let mut before = piece;
+            let branch = before.split_off(at);
+            let mut parts = self.parts(function, shared, masked, before);
+            parts.extend(self.parts(function, shared, masked, branch));
+            return parts;
+        }
+        let mut parts: Vec<(Runs, Block)> = Vec::new();
+        let halves = halves(&Look { groups: self, function, shared }, &piece);
+        let pieces = in_halves(function, piece, &halves);
+        for mut piece in pieces.into_iter().flat_map(|piece| before_atomics(function, piece)).collect::<Vec<_>>() {
+            let look = Look { groups: self, function, shared };
+            while let Some((at, end, runs)) = look.next(&piece, masked) {
+                let rest = piece.split_off(end);
+                let part = piece.split_off(at);
+                parts.extend([(Runs::EachThread, piece), (runs, part)]);
+                piece = rest;
+            }
+            parts.push((Runs::EachThread, piece));
+        }
+        parts.retain(|(_, part)| !part.is_empty());
+        parts
+    }
+
+    /// The parts of a piece that a guard stands around: each gets the guard.
+    fn behind_guard(
+        &self,
+        function: &mut Function,
+        shared: &dyn Fn(LocalId) -> bool,
+        masked: bool,
+        piece: &[Stmt],
+    ) -> Option<Vec<(Runs, Block)>> {
+        let (last, before) = piece.split_last()?;
+        let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
+        let assigns = before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
+        if !assigns || !otherwise.is_empty() {
+            return None;
+        }
+        let whole = Look { groups: self, function, shared }.guard(*cond)?;
+        // Who speaks for others must not be stopped alone.
+        let inner = self.parts(function, shared, masked || !whole, then.clone());
+        if let [] | [(Runs::EachThread, _)] = inner.as_slice() {
+            return None;
+        }
+        let mut parts = vec![(Runs::EachThread, before.to_vec())];
+        for (index, (runs, then)) in inner.into_iter().enumerate() {
+            let cond = copied(function, *cond);
+            let stmt = Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span: last.span };
+            match parts.as_mut_slice() {
+                [(_, before)] if index == 0 && runs == Runs::EachThread => before.push(stmt),
+                _ => parts.push((runs, vec![stmt])),
+            }
+        }
+        parts.retain(|(_, part)| !part.is_empty());
+        Some(parts)
+    }
+}
+
+/// The branch at the end of a piece whose condition is a guard, where it stores to memory, and knows nothing of what all threads have
+/// to do before it.
+fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
+    let (last, before) = piece.split_last()?;
+    let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
+    let assigns = !before.is_empty() && before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
+    if !assigns || !otherwise.is_empty() || !writes(then) || look.guard(*cond) != Some(true) {
+        return None;
+    }
+    let changes: Vec<LocalId> = before.iter().flat_map(|stmt| stmt.kind.assigned()).collect();
+    let mut knows = false;
+    for_each_mention(look.function, std::slice::from_ref(last), &mut |local| {
+        knows |= changes.contains(&local) && look.groups.fixed.value(local).is_none();
+    });
+    let all_fixed = changes.iter().all(|&local| look.groups.fixed.value(local).is_some());
+    (!knows && !all_fixed).then_some(piece.len() - 1)
+}
+
+/// The branches of a piece that have two arms, of which one touches memory, and whose condition is a bound of the row: one part of the
+/// row runs the one arm, and the other part the other, where LLVM would have masks. What they assign is not mentioned by what
+/// stands around them, which would have to fetch it.
+fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
+    let touches = |arm: &[Stmt]| {
+        let mut touches = false;
+        for_each_stmt(arm, &mut |stmt| {
+            touches |= matches!(stmt.kind, StmtKind::Store { .. });
+            for_each_expr_of_stmt(look.function, &stmt.kind, &mut |id| {
+                touches |= matches!(look.function.exprs[id].kind, ExprKind::Load(..));
+            });
+        });
+        touches
+    };
+    let is_half = |at: usize| {
+        let StmtKind::If { cond, then, otherwise } = &piece[at].kind else { return false };
+        let two = !then.is_empty() && !otherwise.is_empty() && (touches(then) || touches(otherwise));
+        if !two || !look.is_bound(*cond) {
+            return false;
+        }
+        let (mut changes, mut around) = (Vec::new(), false);
+        for_each_stmt(&piece[at..=at], &mut |stmt| changes.extend(stmt.kind.assigned()));
+        for part in [&piece[..at], &piece[at + 1..]] {
+            for_each_mention(look.function, part, &mut |local| around |= changes.contains(&local));
+        }
+        !around
+    };
+    (0..piece.len()).filter(|&at| is_half(at)).collect()
+}
+
+/// Cuts a piece around some of its branches, and each of these into one for either arm.
+fn in_halves(function: &mut Function, piece: Block, halves: &[usize]) -> Vec<Block> {
+    let mut pieces = vec![Block::new()];
+    for (at, stmt) in piece.into_iter().enumerate() {
+        let span = stmt.span;
+        if halves.contains(&at)
+            && let StmtKind::If { cond, then, otherwise } = stmt.kind
+        {
+            let not = ExprKind::Unary(UnaryOp::Not, copied(function, cond));
+            let not = function.exprs.push(Expr { kind: not, ty: Type::BOOL, span });
+            for (cond, then) in [(cond, then), (not, otherwise)] {
+                pieces.push(vec![Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span }]);
+            }
+            pieces.push(Block::new());
+        } else if let Some(last) = pieces.last_mut() {
+            last.push(stmt);
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// Cuts a piece where an atomic operation needs what takes some operations, or comes behind them: its operands are
+/// locals then.
+fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
+    let is_atomic = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Atomic { .. }, .. });
+    let mut parts = Vec::new();
+    let mut current = Block::new();
+    for mut stmt in piece {
+        let StmtKind::Op { op: Op::Atomic { .. }, args, .. } = &mut stmt.kind else {
+            current.push(stmt);
+            continue;
+        };
+        let start = current.iter().take_while(|stmt| is_atomic(stmt)).count();
+        let cost = cost(function, &current[start..], args);
+        if cost < WORTH_CUTTING {
+            current.push(stmt);
+            continue;
+        }
+        let rest = current.split_off(start);
+        parts.extend([current, rest]);
+        let mut assigns = Block::new();
+        for arg in args {
+            let (value, assign) = named(function, *arg);
+            *arg = value;
+            assigns.extend(assign);
+        }
+        if let Some(last) = parts.last_mut() {
+            last.extend(assigns);
+        }
+        current = vec![stmt];
+    }
+    parts.push(current);
+    parts
+}
+
+/// Operations of statements and values; none where LLVM makes no vectors of them.
+fn cost(function: &Function, body: &[Stmt], values: &[ExprId]) -> u32 {
+    let mut cost = 0;
+    let is_float = |id: ExprId| function.exprs[id].ty.scalar().is_some_and(Scalar::is_float);
+    let mut count = |root: ExprId| {
+        for_each_expr(function, root, &mut |id| {
+            cost += match function.class(id) {
+                Class::Arith(Arith::Convert(a)) if is_float(a) && !is_float(id) => SATURATING,
+                Class::Arith(_) => 1,
+                Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => 0,
+            };
+        });
+    };
+    let mut simple = true;
+    for_each_stmt(body, &mut |stmt| {
+        simple &= !matches!(stmt.kind, StmtKind::Loop { .. } | StmtKind::Op { .. });
+        stmt.kind.exprs().into_iter().for_each(&mut count);
+    });
+    values.iter().copied().for_each(&mut count);
+    if simple { cost } else { 0 }
+}
+
+/// A value as a local, or an address as one beside the same base by a local; and what assigns it.
+fn named(function: &mut Function, value: ExprId) -> (ExprId, Option<Stmt>) {
+    let Expr { kind, span, ty } = function.exprs[value].clone();
+    let (of, rest) = match kind {
+        ExprKind::Offset { base, index, scale } => (index, Some((base, scale))),
+        ExprKind::Const(_) | ExprKind::Local(_) => return (value, None),
+        ExprKind::Special(_)
+        | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Compare(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Math(..)
+        | ExprKind::Wrap { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::Load(..) => (value, None),
+    };
+    let own = function.exprs[of].ty;
+    let local = function.locals.push(Local::new("operand", LocalKind::Variable, own));
+    let read = function.exprs.push(Expr { kind: ExprKind::Local(local), ty: own, span });
+    let assign = Stmt { kind: StmtKind::Assign(local, of), span };
+    let value = match rest {
+        Some((base, scale)) => {
+            function.exprs.push(Expr { kind: ExprKind::Offset { base, index: read, scale }, ty, span })
+        }
+        None => read,
+    };
+    (value, Some(assign))
+}
+
+/// A copy of an expression: each is used once.
+pub(crate) fn copied(function: &mut Function, root: ExprId) -> ExprId {
+    let Expr { kind, ty, span } = function.exprs[root].clone();
+    let kind = kind.map_operands(&mut |operand| copied(function, operand));
+    function.exprs.push(Expr { kind, ty, span })
+}
+
+/// Atomic operations on floats: the order of several is the order of their sums.
+fn steps_of_floats(function: &Function, piece: &[Stmt]) -> usize {
+    let is_float = |id: &ExprId| function.exprs[*id].ty.scalar().is_some_and(Scalar::is_float);
+    let mut steps = 0;
+    for_each_stmt(piece, &mut |stmt| {
+        if let StmtKind::Op { args, .. } = &stmt.kind {
+            steps += usize::from(args.iter().any(is_float));
+        }
+    });
+    steps
+}
+
+/// Whether nobody sees in what order threads run a statement.
+fn is_unordered(stmt: &Stmt) -> bool {
+    let mut unordered = true;
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+        unordered &= match inner.kind {
+            StmtKind::Op { op: Op::Atomic { .. }, .. }
+            | StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue => true,
+            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => false,
+        };
+    });
+    unordered
+}
+
+struct Look<'a> {
+    groups: &'a Groups<'a>,
+    function: &'a Function,
+    shared: &'a dyn Fn(LocalId) -> bool,
+}
+
+impl Look<'_> {
+    /// The first part that does not run for each thread: where it begins and ends.
+    fn next(&self, piece: &[Stmt], masked: bool) -> Option<(usize, usize, Runs)> {
+        for (index, stmt) in piece.iter().enumerate() {
+            match &stmt.kind {
+                StmtKind::If { cond, then, otherwise } if otherwise.is_empty() && writes(then) => {
+                    if self.is_one_thread(*cond) {
+                        return Some((index, index + 1, Runs::OneThread));
+                    }
+                    if let Some(runs) = self.first_lanes(*cond) {
+                        return Some((index, index + 1, runs));
+                    }
+                }
+                StmtKind::Loop { .. } if !masked => {
+                    if let Some(start) = self.alike_until(piece, index) {
+                        return Some((start, index + 1, Runs::Groups));
+                    }
+                }
+                StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a condition is a guard that is the same wherever it is asked, and whether a row's bounds say all of it.
+    fn guard(&self, cond: ExprId) -> Option<bool> {
+        let mut lasts = true;
+        for_each_expr(self.function, cond, &mut |id| {
+            lasts &= !matches!(self.function.class(id), Class::Load(_));
+        });
+        for_each_read(self.function, cond, &mut |local| {
+            lasts &= (self.shared)(local) || self.groups.fixed.value(local).is_some();
+        });
+        let parts = self.split(cond);
+        (lasts && !parts.guard.is_empty()).then_some(parts.residual.is_empty())
+    }
+
+    /// The parts of a condition.
+    fn split(&self, cond: ExprId) -> Parts {
+        let forms =
+            Forms { function: self.function, fixed: self.groups.fixed, shared: self.shared, sole: &|_| None, axis: 0 };
+        let mut parts = Parts::default();
+        forms.split(cond, false, &mut parts);
+        parts
+    }
+
+    /// Whether a condition is a bound of the row on one side, and nothing else.
+    fn is_bound(&self, cond: ExprId) -> bool {
+        let mut lasts = true;
+        for_each_expr(self.function, cond, &mut |id| lasts &= !matches!(self.function.class(id), Class::Load(_)));
+        for_each_read(self.function, cond, &mut |local| {
+            lasts &= (self.shared)(local) || self.groups.fixed.value(local).is_some();
+        });
+        let Parts { guard, residual } = self.split(cond);
+        let one_side = residual.is_empty() && guard.rows.is_empty();
+        lasts && one_side && matches!(guard.ranges.as_slice(), [range] if range.op != CompareOp::Eq)
+    }
+
+    /// Whether a condition holds for one thread of a row at most, and that can be said before the row starts.
+    fn is_one_thread(&self, cond: ExprId) -> bool {
+        self.split(cond).guard.ranges.iter().any(|range| range.op == CompareOp::Eq && !range.wraps)
+    }
+
+    /// Whether a condition holds for the first threads of groups of 32 at most, and of which.
+    fn first_lanes(&self, cond: ExprId) -> Option<Runs> {
+        let cond = self.value(cond);
+        let is_false = |id: ExprId| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(false)));
+        match self.function.class(cond) {
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => self.first_lanes(a).or_else(|| self.first_lanes(b)),
+            Class::Arith(Arith::Select(a, b, no)) if is_false(no) => {
+                self.first_lanes(a).or_else(|| self.first_lanes(b))
+            }
+            Class::Arith(Arith::Compare(CompareOp::Eq, a, b)) => {
+                let (number, zero) = if self.function.int(b) == Some(0) { (a, b) } else { (b, a) };
+                if self.function.int(zero) != Some(0) {
+                    return None;
+                }
+                let number = self.value(number);
+                match self.function.class(number) {
+                    Class::Leaf(Leaf::Special(SpecialRegister::LaneId)) => Some(Runs::FirstLanes),
+                    Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, a, by)) => {
+                        let whole = self.function.int(by).is_some_and(|by| by > 0 && by % LANES == 0);
+                        (whole && self.is_x(a)).then_some(Runs::FirstOfGroups)
+                    }
+                    Class::Arith(Arith::Binary(BinaryOp::And, a, by)) => {
+                        let whole = self.function.int(by).is_some_and(|by| by & (LANES - 1) == LANES - 1);
+                        (whole && self.is_x(a)).then_some(Runs::FirstOfGroups)
+                    }
+                    Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
+    }
+
+    /// What a fixed local or an extended integer is.
+    fn value(&self, mut root: ExprId) -> ExprId {
+        loop {
+            root = match self.function.class(root) {
+                Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => match self.groups.fixed.value(local) {
+                    Some(value) => value,
+                    None => return root,
+                },
+                Class::Arith(Arith::Convert(a)) if self.widens(root, a) => a,
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return root,
+            };
+        }
+    }
+
+    /// Whether a conversion keeps every value.
+    fn widens(&self, to: ExprId, from: ExprId) -> bool {
+        let scalar = |id: ExprId| self.function.exprs[id].ty.scalar();
+        match (scalar(to), scalar(from)) {
+            (Some(to), Some(from)) => {
+                to.is_signed_int() && from.is_signed_int() && to.size_bytes() >= from.size_bytes()
+            }
+            _ => false,
+        }
+    }
+
+    fn is_x(&self, root: ExprId) -> bool {
+        let root = self.value(root);
+        matches!(self.function.exprs[root].kind, ExprKind::Special(SpecialRegister::ThreadIdx(0)))
+    }
+
+    /// Where the part begins that ends with a loop and does the same for 32 neighboring threads of a row, which begin at
+    /// a multiple of 32.
+    fn alike_until(&self, piece: &[Stmt], end: usize) -> Option<usize> {
+        let mut found = None;
+        let mut loads = false;
+        for_each_stmt(&piece[end..=end], &mut |stmt| {
+            for root in stmt.kind.exprs() {
+                for_each_expr(self.function, root, &mut |id| {
+                    loads |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+                });
+            }
+        });
+        for start in (0..=end).rev() {
+            if start < end && !matches!(piece[start].kind, StmtKind::Assign(..)) {
+                break;
+            }
+            if loads && self.is_alike(&piece[start..=end]) {
+                found = Some(start);
+            }
+        }
+        found
+    }
+
+    /// Whether statements do the same for 32 neighbors, if nothing of what they assign comes from before.
+    fn is_alike(&self, part: &[Stmt]) -> bool {
+        let inside = count_assigned(self.function, part);
+        let own = |local: LocalId| {
+            let here = inside[local.index()];
+            here > 0 && self.groups.assigned.get(local.index()).is_some_and(|&all| all == here)
+        };
+        let mut alike = true;
+        for_each_stmt(part, &mut |stmt| {
+            alike &= match &stmt.kind {
+                StmtKind::Assign(local, _) => own(*local),
+                StmtKind::If { .. } | StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => true,
+                StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => false,
+            };
+            for root in stmt.kind.exprs() {
+                alike = alike && self.is_same(root, &own, 64);
+            }
+        });
+        alike
+    }
+
+    /// Whether a value is the same for 32 neighbors.
+    fn is_same(&self, root: ExprId, own: &dyn Fn(LocalId) -> bool, depth: u32) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let function = self.function;
+        let same = |id: ExprId| self.is_same(id, own, depth);
+        match function.class(root) {
+            Class::Leaf(Leaf::Const(_)) => true,
+            Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(axis))) => axis > 0,
+            Class::Leaf(Leaf::Special(register)) => register.is_of_block(),
+            Class::Leaf(Leaf::Local(local)) if own(local) || (self.shared)(local) => true,
+            Class::Leaf(Leaf::Local(local)) => self.groups.fixed.value(local).is_some_and(same),
+            Class::Arith(Arith::Binary(BinaryOp::DivNonneg | BinaryOp::FloorDiv, a, by))
+                if function.int(by).is_some_and(|by| by > 0 && by % LANES == 0) && self.is_x(a) =>
+            {
+                true
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Shr, a, by))
+                if function.int(by).is_some_and(|by| (5..31).contains(&by)) && self.is_x(a) =>
+            {
+                true
+            }
+            Class::Arith(arith) => arith.operands().iter().all(|&id| same(id)),
+            Class::Address { base, by, .. } => same(base) && same(by),
+            Class::Load(pointer) => same(pointer),
+        }
+    }
+}
+
+/// Whether statements change memory.
+fn writes(body: &[Stmt]) -> bool {
+    let mut writes = false;
+    for_each_stmt(body, &mut |stmt| writes |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. }));
+    writes
+}

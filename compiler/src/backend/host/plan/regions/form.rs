@@ -1,0 +1,408 @@
+//! Cuts a kernel's body at its barriers: thread loops ("segments") and the control flow between them.
+//!
+//! Control flow that holds a barrier is lifted to the level of the block. Where all threads go the same way it is
+//! plain control flow, executed once; elsewhere masks say which threads are in it. A branch without a barrier is
+//! lifted too if it leaves a lifted level and all threads go the same way, because then no mask is needed.
+
+use crate::{
+    analysis::{escapes, for_each_mention},
+    backend::host::plan::{
+        analysis::{
+            divergence::Uniformity,
+            structure::{counter, holds_barrier, is_barrier},
+        },
+        loops::masked_exits::Leaving,
+        plan_ir::{Cut, Guard, MaskId, Node, Runs, Segment},
+        regions::{distribute::Groups, guarded::Regions},
+    },
+    ir::{
+        Block, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
+};
+
+/// A kernel without a barrier: one segment, or one of two where the body is a choice that a launch makes.
+pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
+    let segment = |body: Block| vec![Node::Segment(Box::new(Segment { body, ..Segment::default() }))];
+    let nodes = match body.pop() {
+        Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) if is_choice => {
+            vec![Node::If { cond, then: segment(then), otherwise: segment(otherwise) }]
+        }
+        last => {
+            body.extend(last);
+            segment(body)
+        }
+    };
+    Cut { nodes, masks: 0, alive: None }
+}
+
+/// Cuts a body. New locals, for conditions, are added to the function. With `groups`, what need not run for each thread is
+/// cut off.
+///
+/// `together` are the counters and offsets of loops whose only barrier is the one that [`crate::backend::host::plan::loops::interchange`] has put there, and what is
+/// asked in those of [`crate::backend::host::plan::loops::masked_exits`].
+pub(crate) fn cut(
+    function: &mut Function,
+    body: &[Stmt],
+    uniformity: &Uniformity,
+    regions: &Regions,
+    (together, leaving): (&[LocalId], &[Leaving]),
+    groups: Option<&Groups<'_>>,
+) -> Cut {
+    let locals = function.locals.len();
+    let mut cutter = Cutter {
+        function,
+        uniformity,
+        regions,
+        together,
+        leaving,
+        groups,
+        guards: Vec::new(),
+        masks: Vec::new(),
+        next_mask: 0,
+        mask_count: 0,
+        return_mask_needed: false,
+        loops: 0,
+    };
+    let nodes = cutter.list(body, true);
+    if !cutter.return_mask_needed {
+        return Cut { nodes, masks: cutter.mask_count, alive: None };
+    }
+    // Some thread returns before others go on: once more, with a mask below all others.
+    let function = cutter.function;
+    function.locals.truncate(locals);
+    let mut cutter = Cutter {
+        function,
+        uniformity,
+        regions,
+        together,
+        leaving,
+        groups,
+        guards: Vec::new(),
+        masks: vec![(0, Kind::Alive)],
+        next_mask: 1,
+        mask_count: 1,
+        return_mask_needed: false,
+        loops: 0,
+    };
+    let nodes = cutter.list(body, true);
+    Cut { nodes, masks: cutter.mask_count, alive: Some(0) }
+}
+
+/// Uniform locals that a thread's own code assigns: they have to vary, because only code that runs once a block may
+/// assign a local that the block shares.
+pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity: &Uniformity) -> Vec<LocalId> {
+    let mut found = Vec::new();
+    for stmt in body {
+        if lifts(function, uniformity, stmt) {
+            if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
+                &stmt.kind
+            {
+                found.extend(assigned_by_threads(function, first, uniformity));
+                found.extend(assigned_by_threads(function, second, uniformity));
+            }
+        } else if !runs_once(function, uniformity, stmt) {
+            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                found.extend(inner.kind.assigned().into_iter().filter(|&local| !uniformity.local_varies(local)));
+            });
+        }
+    }
+    found
+}
+
+/// `true` if a statement becomes control flow of the block.
+fn lifts(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Loop { .. } => holds_barrier(stmt),
+        StmtKind::If { cond, .. } => {
+            holds_barrier(stmt) || (escapes(std::slice::from_ref(stmt)).any() && !uniformity.varies(function, *cond))
+        }
+        StmtKind::Assign(..)
+        | StmtKind::Store { .. }
+        | StmtKind::Op { .. }
+        | StmtKind::Call { .. }
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Return(_) => false,
+    }
+}
+
+/// `true` if a statement does nothing but compute shared values, so that it runs once a block.
+fn runs_once(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
+    if escapes(std::slice::from_ref(stmt)).any() {
+        return false;
+    }
+    let mut once = true;
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+        once &= match &inner.kind {
+            StmtKind::Assign(local, _) => !uniformity.local_varies(*local),
+            StmtKind::If { cond, .. } => !uniformity.varies(function, *cond),
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => true,
+            StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => false,
+        };
+    });
+    once
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Alive,
+    Arm,
+    Loop,
+    Turn,
+}
+
+struct Cutter<'a> {
+    function: &'a mut Function,
+    uniformity: &'a Uniformity,
+    regions: &'a Regions,
+    together: &'a [LocalId],
+    leaving: &'a [Leaving],
+    groups: Option<&'a Groups<'a>>,
+    /// The guards around the position.
+    guards: Vec<Guard>,
+    /// The masks around the position, innermost last.
+    masks: Vec<(MaskId, Kind)>,
+    /// The next free mask; masks of a construct are free again after it.
+    next_mask: MaskId,
+    mask_count: u32,
+    return_mask_needed: bool,
+    /// Lifted loops around the position.
+    loops: u32,
+}
+
+impl Cutter<'_> {
+    fn new_mask(&mut self) -> MaskId {
+        self.next_mask += 1;
+        self.mask_count = self.mask_count.max(self.next_mask);
+        self.next_mask - 1
+    }
+
+    fn active(&self) -> Option<MaskId> {
+        self.masks.last().map(|&(mask, _)| mask)
+    }
+
+    /// What all guards around the position let through.
+    fn guard(&self) -> Option<Guard> {
+        let mut all = Guard::default();
+        for guard in &self.guards {
+            all.add(guard);
+        }
+        (!all.is_empty()).then_some(all)
+    }
+
+    /// The masks from the innermost out to the first of a kind.
+    fn masks_to(&self, kind: Kind) -> Vec<MaskId> {
+        let from = self.masks.iter().rposition(|&(_, at)| at == kind).unwrap_or(0);
+        self.masks[from..].iter().map(|&(mask, _)| mask).collect()
+    }
+
+    /// Nodes of a list; `tail` if nothing of the kernel comes after it.
+    fn list(&mut self, block: &[Stmt], tail: bool) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let mut pending = Block::new();
+        let ends_kernel = tail;
+        let mut of_warps = false;
+        for (index, stmt) in block.iter().enumerate() {
+            let tail = tail && index + 1 == block.len();
+            let rest = &block[index + 1..];
+            if std::mem::take(&mut of_warps)
+                && let StmtKind::If { then, .. } = &stmt.kind
+            {
+                let (body, repeats) = (then.clone(), self.loops > 0);
+                let segment = Segment { body, runs: Runs::Warps, repeats, ..Segment::default() };
+                nodes.push(Node::Segment(Box::new(segment)));
+            } else if is_barrier(stmt) {
+                self.flush(&mut pending, &mut nodes, false);
+                nodes.push(Node::Barrier);
+                of_warps = matches!(stmt.kind, StmtKind::Op { op: Op::OfWarps, .. });
+            } else if let Some(guard) = self.early_return(stmt, rest, ends_kernel) {
+                self.flush(&mut pending, &mut nodes, false);
+                nodes.push(self.guarded(guard, rest, true));
+                return nodes;
+            } else if lifts(self.function, self.uniformity, stmt) {
+                self.lift(stmt, &mut pending, &mut nodes, tail);
+            } else if runs_once(self.function, self.uniformity, stmt) {
+                self.once(stmt, &mut pending, &mut nodes);
+            } else {
+                let jump = match stmt.kind {
+                    StmtKind::Break => Some(Node::Break),
+                    StmtKind::Continue => Some(Node::Continue),
+                    StmtKind::Return(_) => Some(Node::Return),
+                    StmtKind::Assign(..)
+                    | StmtKind::Store { .. }
+                    | StmtKind::Op { .. }
+                    | StmtKind::Call { .. }
+                    | StmtKind::If { .. }
+                    | StmtKind::Loop { .. } => None,
+                };
+                let Some(jump) = jump else {
+                    pending.push(stmt.clone());
+                    continue;
+                };
+                // Nothing after a jump is reached.
+                if self.uniformity.splits_jump(stmt) {
+                    pending.push(stmt.clone());
+                    self.flush(&mut pending, &mut nodes, tail);
+                } else {
+                    self.flush(&mut pending, &mut nodes, tail);
+                    nodes.push(jump);
+                }
+                return nodes;
+            }
+        }
+        self.flush(&mut pending, &mut nodes, tail);
+        nodes
+    }
+
+    /// The guard of `rest`, if `stmt` is an early return before it and that ends the kernel.
+    fn early_return(&self, stmt: &Stmt, rest: &[Stmt], ends_kernel: bool) -> Option<Guard> {
+        let guard = self.regions.after(stmt)?;
+        (ends_kernel && self.loops == 0 && rest.iter().any(holds_barrier)).then(|| guard.clone())
+    }
+
+    /// A segment without a body, for the threads that are at the position.
+    fn bare(&self) -> Segment {
+        Segment { active: self.active(), guard: self.guard(), repeats: self.loops > 0, ..Segment::default() }
+    }
+
+    fn flush(&mut self, pending: &mut Block, nodes: &mut Vec<Node>, tail: bool) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut body = std::mem::take(pending);
+        if let Some(groups) = self.groups {
+            let (uniformity, masked) = (self.uniformity, self.active().is_some());
+            let mut parts = groups.parts(self.function, &|local| !uniformity.local_varies(local), masked, body);
+            let last = parts.pop();
+            for (runs, body) in parts {
+                nodes.push(Node::Segment(Box::new(Segment { body, runs, ..self.bare() })));
+            }
+            let Some((runs, last)) = last else { return };
+            if runs != Runs::EachThread {
+                nodes.push(Node::Segment(Box::new(Segment { body: last, runs, ..self.bare() })));
+                return;
+            }
+            body = last;
+        }
+        let ways_out = escapes(&body);
+        let mut segment = Segment { body, ..self.bare() };
+        if ways_out.returns && !tail {
+            self.return_mask_needed = true;
+            segment.on_return = self.masks_to(Kind::Alive);
+        }
+        if ways_out.breaks {
+            segment.on_break = self.masks_to(Kind::Loop);
+        }
+        if ways_out.continues {
+            segment.on_continue = self.masks_to(Kind::Turn);
+        }
+        nodes.push(Node::Segment(Box::new(segment)));
+    }
+
+    /// A statement that runs once a block: before the threads' statements that wait, if they do not see the difference.
+    fn once(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>) {
+        let mut changes = Vec::new();
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
+        // A loop may end, and a load be one of an array's, only for threads that are still here: they stay behind what threads
+        // leave by.
+        let mut of_threads = false;
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+            of_threads |= matches!(inner.kind, StmtKind::Loop { .. });
+            for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
+                of_threads |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
+            });
+        });
+        let mut seen = of_threads && escapes(pending).any();
+        for_each_mention(self.function, pending, &mut |local| seen |= changes.contains(&local));
+        if seen {
+            self.flush(pending, nodes, false);
+        }
+        // Without a mask every thread of the part is here: who leaves others behind leaves a mask.
+        let active = if of_threads { self.active() } else { None };
+        match nodes.last_mut() {
+            Some(Node::Once { active: None, block, .. }) if active.is_none() => block.push(stmt.clone()),
+            _ => {
+                let guard = if active.is_some() { self.guard() } else { None };
+                nodes.push(Node::Once { active, guard, block: vec![stmt.clone()] });
+            }
+        }
+    }
+
+    fn guarded(&mut self, guard: Guard, block: &[Stmt], tail: bool) -> Node {
+        self.guards.push(guard.clone());
+        let inside = self.list(block, tail);
+        self.guards.pop();
+        Node::Guarded { guard, inside }
+    }
+
+    fn lift(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>, tail: bool) {
+        if let (StmtKind::If { then, .. }, Some(guard)) = (&stmt.kind, self.regions.inside(stmt)) {
+            self.flush(pending, nodes, false);
+            let guard = guard.clone();
+            nodes.push(self.guarded(guard, then, tail));
+            return;
+        }
+        match &stmt.kind {
+            StmtKind::If { cond, then, otherwise } if !self.uniformity.varies(self.function, *cond) => {
+                self.flush(pending, nodes, false);
+                let then = self.list(then, tail);
+                let otherwise = self.list(otherwise, tail);
+                nodes.push(Node::If { cond: *cond, then, otherwise });
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                let local = Local::new("cond", LocalKind::Variable, Type::BOOL);
+                let local = self.function.locals.push(local);
+                pending.push(Stmt { kind: StmtKind::Assign(local, *cond), span: stmt.span });
+                self.flush(pending, nodes, false);
+                let (active, guard, outer) = (self.active(), self.guard(), self.next_mask);
+                let (then_mask, else_mask) = (self.new_mask(), self.new_mask());
+                self.masks.push((then_mask, Kind::Arm));
+                let then = self.list(then, tail);
+                self.masks.pop();
+                self.masks.push((else_mask, Kind::Arm));
+                let otherwise = self.list(otherwise, tail);
+                self.masks.pop();
+                self.next_mask = outer;
+                nodes.push(Node::Split { active, guard, cond: local, then_mask, else_mask, then, otherwise });
+            }
+            StmtKind::Loop { body, step } => {
+                self.flush(pending, nodes, false);
+                let (active, guard) = (self.active(), self.guard());
+                let (outer, depth) = (self.next_mask, self.masks.len());
+                let mask = self.uniformity.splits_loop(stmt).then(|| self.new_mask());
+                let turn_mask = self.uniformity.splits_turn(stmt).then(|| self.new_mask());
+                self.loops += 1;
+                self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
+                self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
+                let counter = counter(self.function, body, step).map(|(counter, _)| counter);
+                // The barrier at the end of a turn that nobody wrote.
+                let mut is_marked = body.iter().any(|stmt| {
+                    matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
+                });
+                for_each_stmt(step, &mut |stmt| {
+                    is_marked |= stmt.kind.assigned().iter().any(|local| self.together.contains(local));
+                });
+                let body = match body.split_last() {
+                    Some((_, turn)) if is_marked => self.list(turn, false),
+                    _ => self.list(body, false),
+                };
+                if turn_mask.is_some() {
+                    self.masks.pop();
+                }
+                let step = self.list(step, false);
+                self.masks.truncate(depth);
+                self.loops -= 1;
+                self.next_mask = outer;
+                nodes.push(Node::Loop { counter, active, guard, mask, turn_mask, body, step });
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => pending.push(stmt.clone()),
+        }
+    }
+}

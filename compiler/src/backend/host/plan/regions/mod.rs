@@ -1,0 +1,7 @@
+//! Parallel regions: the parts of a body between barriers, and the values that are live across them.
+
+pub(crate) mod context;
+pub(crate) mod dead;
+pub(crate) mod distribute;
+pub(crate) mod form;
+pub(crate) mod guarded;

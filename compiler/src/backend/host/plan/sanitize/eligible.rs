@@ -1,0 +1,212 @@
+//! Sanitized kernels whose threads are loops: those of which nothing is found that stacks would be needed for.
+//!
+//! A thread tells of itself in the same way in a loop as on a stack, as long as all threads of a block come to each barrier
+//! together and none waits for another one in any other way. What is not sure to be so gets stacks: barriers in branches and
+//! loops that threads take apart, operations of warps, fences and what else orders memory, and loops that are left by what is
+//! in memory, which another thread may have to write first.
+
+use weft_artifact::SiteKind;
+
+use crate::{
+    backend::host::plan::{
+        analysis::structure::holds_barrier,
+        plan_ir::{Node, Runs},
+    },
+    ir::{
+        Block, Check, Class, ExprId, Function, Leaf, LoadHint, LocalId, Module, Op, Order, Stmt, StmtKind,
+        for_each_expr, for_each_stmt,
+    },
+};
+
+/// A module without the checks of what is sure, if the threads of its kernel may be loops as far as its statements say.
+pub(crate) fn without_meetings(module: &Module) -> Option<Module> {
+    let kernel = module.kernel?;
+    for (id, function) in module.functions.iter() {
+        let mut is_fit = id == kernel || !function.body.iter().any(holds_barrier);
+        for_each_stmt(&function.body, &mut |stmt| {
+            is_fit &= match &stmt.kind {
+                StmtKind::Op { op, .. } => is_op_fit(*op),
+                StmtKind::Loop { body, step } => !Exits::of(function, body, step).see_memory(),
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => true,
+            };
+        });
+        if !is_fit {
+            return None;
+        }
+    }
+    let kernel = &module.functions[kernel];
+    let mut assigns_params = false;
+    for_each_stmt(&kernel.body, &mut |stmt| {
+        assigns_params |= stmt.kind.assigned().iter().any(|local| kernel.params.contains(local));
+    });
+    // Each thread has its own arrays at another time than all others; and parameters are what their names say.
+    if assigns_params || !kernel.local_arrays.is_empty() {
+        return None;
+    }
+    let mut module = module.clone();
+    for (_, function) in module.functions.iter_mut() {
+        let mut body = std::mem::take(&mut function.body);
+        drop_meetings(&mut body);
+        function.body = body;
+    }
+    Some(module)
+}
+
+/// Whether an operation is the same for a thread in a loop as for one with a stack.
+fn is_op_fit(op: Op) -> bool {
+    match op {
+        Op::Barrier | Op::Nanosleep | Op::Breakpoint | Op::Clock(_) | Op::Store(_) => true,
+        Op::Atomic { order, .. } => order == Order::Relaxed,
+        Op::Load(hint) => hint != LoadHint::Volatile,
+        Op::Check(check) => match check {
+            Check::Bounds(_) | Check::Returns | Check::Enters | Check::Leaves | Check::Unwritten | Check::Used => true,
+            Check::Meets(kind) => kind == SiteKind::Barrier,
+            Check::Lanes(..) => false,
+        },
+        Op::GridBarrier
+        | Op::BarrierReduce(_)
+        | Op::WarpBarrier
+        | Op::Shuffle(_)
+        | Op::Vote(_)
+        | Op::MatchAny
+        | Op::MatchAll
+        | Op::WarpReduce(_)
+        | Op::ActiveMask
+        | Op::LaneBits(_)
+        | Op::OfWarps
+        | Op::Fence(_)
+        | Op::Print(_)
+        | Op::Ptx { .. }
+        | Op::External(_)
+        | Op::Fault(_)
+        | Op::FaultCall(_) => false,
+    }
+}
+
+fn drop_meetings(block: &mut Block) {
+    block.retain_mut(|stmt| {
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            drop_meetings(inner);
+        }
+        !matches!(stmt.kind, StmtKind::Op { op: Op::Check(Check::Returns | Check::Meets(SiteKind::Barrier)), .. })
+    });
+}
+
+/// What decides when a loop is left.
+struct Exits<'a> {
+    function: &'a Function,
+    /// The statements of a turn.
+    parts: [&'a [Stmt]; 2],
+    /// By the local's index: it was looked at.
+    known: Vec<bool>,
+    conds: Vec<ExprId>,
+}
+
+impl<'a> Exits<'a> {
+    fn of(function: &'a Function, body: &'a [Stmt], step: &'a [Stmt]) -> Self {
+        let known = vec![false; function.locals.len()];
+        let mut this = Self { function, parts: [body, step], known, conds: Vec::new() };
+        for part in this.parts {
+            let mut around = Vec::new();
+            this.add_ways_out(part, &mut around);
+        }
+        this
+    }
+
+    /// The conditions around each jump, those of inner loops among them.
+    fn add_ways_out(&mut self, block: &'a [Stmt], around: &mut Vec<ExprId>) {
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => self.conds.extend(around.iter()),
+                StmtKind::If { cond, then, otherwise } => {
+                    around.push(*cond);
+                    self.add_ways_out(then, around);
+                    self.add_ways_out(otherwise, around);
+                    around.pop();
+                }
+                StmtKind::Loop { body, step } => {
+                    self.add_ways_out(body, around);
+                    self.add_ways_out(step, around);
+                }
+                StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } => {}
+            }
+        }
+    }
+
+    /// Whether they depend on what a turn finds in memory, or gets from a function or an operation.
+    fn see_memory(mut self) -> bool {
+        while let Some(cond) = self.conds.pop() {
+            let (mut loads, mut reads) = (false, Vec::new());
+            for_each_expr(self.function, cond, &mut |id| match self.function.class(id) {
+                Class::Load(_) => loads = true,
+                Class::Leaf(Leaf::Local(local)) => reads.push(local),
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => {}
+            });
+            if loads || reads.into_iter().any(|local| self.gets(local)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a turn gets a local's value from a function or an operation; what else it comes from is looked at next.
+    fn gets(&mut self, local: LocalId) -> bool {
+        if std::mem::replace(&mut self.known[local.index()], true) {
+            return false;
+        }
+        let parts = self.parts;
+        let mut around = Vec::new();
+        parts.into_iter().any(|part| self.is_got(part, local, &mut around))
+    }
+
+    fn is_got(&mut self, block: &'a [Stmt], local: LocalId, around: &mut Vec<ExprId>) -> bool {
+        let mut got = false;
+        for stmt in block {
+            got |= match &stmt.kind {
+                StmtKind::Assign(to, value) => {
+                    if *to == local {
+                        self.conds.push(*value);
+                        self.conds.extend(around.iter());
+                    }
+                    false
+                }
+                StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => results.contains(&local),
+                StmtKind::If { cond, then, otherwise } => {
+                    around.push(*cond);
+                    let inside = self.is_got(then, local, around) | self.is_got(otherwise, local, around);
+                    around.pop();
+                    inside
+                }
+                StmtKind::Loop { body, step } => self.is_got(body, local, around) | self.is_got(step, local, around),
+                StmtKind::Store { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => false,
+            };
+        }
+        got
+    }
+}
+
+/// Whether all threads come to all nodes of a cut body together, and tell of each of their accesses in a segment.
+pub(crate) fn go_together(nodes: &[Node]) -> bool {
+    nodes.iter().all(|node| match node {
+        Node::Once { active: None, .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
+        Node::Segment(segment) => {
+            segment.active.is_none() && segment.guard.is_none() && segment.runs == Runs::EachThread
+        }
+        Node::If { then, otherwise, .. } => go_together(then) && go_together(otherwise),
+        Node::Loop { active: None, guard: None, mask: None, turn_mask: None, body, step, .. } => {
+            go_together(body) && go_together(step)
+        }
+        Node::Once { .. }
+        | Node::Guarded { .. }
+        | Node::Split { .. }
+        | Node::Strips(_)
+        | Node::Walked(_)
+        | Node::Loop { .. } => false,
+    })
+}

@@ -1,0 +1,537 @@
+//! Strips: loops that threads take together need not be taken by a whole row of them. A few neighboring threads at a time go
+//! through all of their turns, and what they carry from turn to turn stays in registers; carried by a row, it stands in scratch
+//! memory, which each turn reads and writes.
+//!
+//! A strip has a constant number of threads, so that LLVM makes straight code of vectors of what its threads do. The threads of
+//! a row that are left over go through the same nodes as one more strip, shorter than the others.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    analysis::escapes,
+    backend::host::plan::{
+        domain::guards::Peeler,
+        loops::{
+            grid_stride::Stride,
+            interchange::{self, Marked},
+            masked_exits::Leaving,
+        },
+        plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
+    },
+    ir::{Function, LocalId, for_each_stmt},
+};
+
+/// Threads of a strip where rows are long.
+pub(crate) const WIDEST: u32 = 256;
+
+/// Threads of a strip where rows are no longer than a block's.
+pub(crate) const IN_BLOCK: u32 = 16;
+
+/// Rows of a strip where rows of threads load the same.
+const ROWS: u32 = 4;
+
+/// The same in blocks whose rows come by eights: sums that wait for what they were before are twice as many, of which CPUs with two
+/// units for products need eight.
+pub(crate) const MORE_ROWS: u32 = 8;
+
+/// What the threads of a strip may carry, in bytes: half of what 32 registers of 64 bytes hold.
+const MOST_BYTES: u64 = 1024;
+
+/// Expressions of the nodes of a strip, which are there twice.
+const MOST_EXPRS: usize = 2000;
+
+/// Threads of a strip that leave a loop in different turns: all take as many as the last one.
+const LEAVING: u32 = 64;
+
+/// Threads of a strip that walk through memory apart: as many lines of a cache are in use at a time, which may fall into one
+/// set of it.
+const APART: u32 = 8;
+
+/// Rows of so few threads take a strided loop by strips even if they carry nothing: each of its turns costs as much to begin as to run.
+const SHORT_ROW: u32 = 64;
+
+/// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
+/// is marked says in which loops threads touch memory apart, and which are for several rows alone.
+pub(crate) fn make(
+    peeler: &Peeler<'_>,
+    (width, row, by_eights): (u32, Option<u32>, bool),
+    (marked, leaving): (&Marked, &[Leaving]),
+    nodes: &mut Vec<Node>,
+) {
+    let Marked { walks, turned, tiles, strides, .. } = marked;
+    let mut loads = vec![0; peeler.function.locals.len()];
+    count_loads(nodes, &mut loads);
+    for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
+    // Rows of joined blocks are long enough for loops of their own.
+    let ragged = width == IN_BLOCK;
+    let most_rows = if by_eights { MORE_ROWS } else { ROWS };
+    Maker { peeler, width, walks, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
+        nodes,
+        &Guard::default(),
+        false,
+    );
+}
+
+/// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
+pub(crate) fn kept(nodes: &[Node]) -> Vec<LocalId> {
+    let mut kept = BTreeSet::new();
+    keep(nodes, &mut kept);
+    for_each_split(nodes, &mut |cond| {
+        kept.insert(cond);
+    });
+    kept.into_iter().collect()
+}
+
+fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        match node {
+            Node::Strips(strips) => kept.extend(strips.inward.iter().chain(&strips.outward)),
+            Node::Segment(segment) => kept.extend(segment.load.iter().chain(&segment.store)),
+            Node::Once { .. }
+            | Node::Walked(_)
+            | Node::If { .. }
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Barrier
+            | Node::Loop { .. }
+            | Node::Break
+            | Node::Continue
+            | Node::Return => node.parts().iter().for_each(|part| keep(part, kept)),
+        }
+    }
+}
+
+/// How many segments fetch each local.
+fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
+    for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
+}
+
+/// Which threads of a strip have a turn of its loops.
+enum Turns {
+    /// All.
+    Whole,
+    /// Those that are told so: segments ask each of them whether it has a turn left, as warps that take a row together do. A strip has
+    /// as many threads as lie between two turns, or seem to.
+    Ragged { distance: u32, guessed: bool },
+    /// As those, but that distance is not known, or large, or the vectors of so many threads were too much code.
+    TooFar,
+}
+
+struct Maker<'a> {
+    peeler: &'a Peeler<'a>,
+    width: u32,
+    walks: &'a [LocalId],
+    turned: &'a [LocalId],
+    tiles: &'a [LocalId],
+    leaving: &'a [Leaving],
+    strides: &'a [Stride],
+    /// By the local's index: how many segments fetch it.
+    loads: Vec<u32>,
+    /// Segments of strided loops may ask each thread of a strip whether it has a turn left.
+    ragged: bool,
+    /// How many threads a row seems to have.
+    row: Option<u32>,
+    /// Rows of a strip where rows load the same.
+    most_rows: u32,
+}
+
+impl Maker<'_> {
+    /// Makes strips in a list behind a guard.
+    fn list(&self, nodes: &mut Vec<Node>, guard: &Guard, repeats: bool) {
+        let mut done = Vec::new();
+        let mut run = Vec::new();
+        for node in nodes.drain(..) {
+            if self.may_stand(&node, guard, false) {
+                run.push(node);
+                continue;
+            }
+            self.close(&mut run, &mut done, guard, repeats);
+            done.push(self.inside(node, guard, repeats));
+        }
+        self.close(&mut run, &mut done, guard, repeats);
+        *nodes = done;
+    }
+
+    /// A node that is not part of strips, but may have some inside.
+    fn inside(&self, mut node: Node, guard: &Guard, repeats: bool) -> Node {
+        match &mut node {
+            Node::If { then: first, otherwise: second, .. } => {
+                self.list(first, guard, repeats);
+                self.list(second, guard, repeats);
+            }
+            Node::Loop { mask: None, turn_mask: None, active: None, body, step, .. } => {
+                self.list(body, guard, true);
+                self.list(step, guard, true);
+            }
+            Node::Guarded { guard: more, inside } => {
+                let mut all = guard.clone();
+                all.add(more);
+                self.list(inside, &all, repeats);
+            }
+            // Masks say who is here.
+            Node::Split { .. } | Node::Loop { .. } => {}
+            Node::Segment(_)
+            | Node::Once { .. }
+            | Node::Barrier
+            | Node::Strips(_)
+            | Node::Walked(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
+        }
+        node
+    }
+
+    /// `true` if strips may go through a node one after the other; in a loop of theirs it may be left.
+    fn may_stand(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
+        let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
+        match node {
+            Node::Segment(segment) => {
+                let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
+                    || (self.ragged && in_loop && after(segment, guard).is_some());
+                let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
+                // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
+                let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
+                *runs == Runs::EachThread
+                    && same
+                    && whole
+                    && outside.is_none()
+                    && active.is_none()
+                    && !escapes(body).any()
+            }
+            Node::Once { active, .. } => active.is_none(),
+            Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
+            Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
+                (counter.is_some()
+                    || (self.ragged && self.stride(step).is_some())
+                    || body.iter().any(|node| leaves(node, self.leaving)))
+                    && active.is_none()
+                    && mask.is_none()
+                    && turn_mask.is_none()
+                    && all(body, true)
+                    && all(step, true)
+            }
+            Node::Break | Node::Continue => in_loop,
+            Node::Barrier
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Strips(_)
+            | Node::Walked(_)
+            | Node::Return => false,
+        }
+    }
+
+    /// Ends a run of nodes: as strips, if it is worth it.
+    fn close(&self, run: &mut Vec<Node>, done: &mut Vec<Node>, guard: &Guard, repeats: bool) {
+        let mut nodes = std::mem::take(run);
+        match self.strips(&mut nodes, guard, repeats) {
+            Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
+            None if self.ragged && nodes.iter().any(holds_loop) => {
+                let plain = Self { loads: self.loads.clone(), ragged: false, ..*self };
+                plain.list(&mut nodes, guard, repeats);
+                done.append(&mut nodes);
+            }
+            None => done.append(&mut nodes),
+        }
+    }
+
+    /// The distance of the turns of a strided loop, of which this is between two of them.
+    fn stride(&self, step: &[Node]) -> Option<&Stride> {
+        let mut counts = BTreeSet::new();
+        assigned_once(step, &mut counts);
+        self.strides.iter().find(|stride| counts.contains(&stride.offset))
+    }
+
+    /// Which threads of a strip have a turn of its loops.
+    fn turns(&self, nodes: &[Node], guard: &Guard) -> Turns {
+        let (mut distances, mut whole) = (Vec::new(), false);
+        self.distances(nodes, guard, &mut distances, &mut whole);
+        let Some(&first) = distances.first() else { return Turns::Whole };
+        let alike = !whole && distances.iter().all(|&distance| distance == first);
+        let mut computes = false;
+        self.computes(nodes, &mut computes);
+        let most = if computes { SHORT_ROW } else { WIDEST };
+        match first {
+            Some((distance, guessed)) if alike && (IN_BLOCK..=most).contains(&distance) => {
+                Turns::Ragged { distance, guessed }
+            }
+            Some(_) | None => Turns::TooFar,
+        }
+    }
+
+    /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
+    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<(u32, bool)>>, whole: &mut bool) -> bool {
+        let before = all.len();
+        for node in nodes {
+            if let Node::Loop { body, step, .. } = node {
+                let asks = |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
+                if body.iter().any(asks) {
+                    let distance = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
+                        Some(by) => Some((u32::try_from(by).ok()?, false)),
+                        None => Some((self.row?, true)),
+                    });
+                    all.push(distance);
+                    self.distances(body, guard, all, whole);
+                } else {
+                    *whole |= !self.distances(body, guard, all, whole);
+                }
+            } else {
+                node.parts().iter().for_each(|part| {
+                    self.distances(part, guard, all, whole);
+                });
+            }
+        }
+        all.len() > before
+    }
+
+    /// Whether segments compute functions of many operations.
+    fn computes(&self, nodes: &[Node], computes: &mut bool) {
+        for node in nodes {
+            if let Node::Segment(segment) = node {
+                *computes |= interchange::computes(self.peeler.function, &segment.body);
+            }
+            node.parts().iter().for_each(|part| self.computes(part, computes));
+        }
+    }
+
+    fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
+        let function = &*self.peeler.function;
+        // Functions that are called from two places LLVM may leave as calls, of which it makes no vectors.
+        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes((function, self.turned), node, false)) {
+            return None;
+        }
+        let turns = if self.ragged { self.turns(nodes, guard) } else { Turns::Whole };
+        let (distance, guessed) = match turns {
+            Turns::Whole => (None, false),
+            Turns::Ragged { distance, guessed } => (Some(distance), guessed),
+            Turns::TooFar => return None,
+        };
+        let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for_each_segment(nodes, &mut |segment| {
+            places.extend(segment.load.iter().chain(&segment.store).copied());
+            stored.extend(segment.store.iter().copied());
+            for_each_stmt(&segment.body, &mut |stmt| {
+                for root in stmt.kind.exprs() {
+                    crate::ir::for_each_expr(function, root, &mut |_| exprs += 1);
+                }
+            });
+        });
+        if exprs > MOST_EXPRS {
+            return None;
+        }
+        let mut counters = Vec::new();
+        counters_of(nodes, &mut counters);
+        let apart = counters.iter().any(|counter| self.walks.contains(counter));
+        let mut shares = false;
+        for node in &*nodes {
+            self.shares(node, false, &mut shares);
+        }
+        let wraps = guard.ranges.iter().any(|range| range.wraps);
+        let leaving = nodes.iter().any(|node| is_left(node, self.leaving));
+        if leaving && distance.is_some() {
+            return None;
+        }
+        let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
+        // Of two rows one may have left a loop, and would load what its own threads do not.
+        let single = apart || wraps || leaving || distance.is_some();
+        let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
+            let holds = u64::from(IN_BLOCK) * u64::from(rows) * bytes <= MOST_BYTES;
+            shares && !single && exprs * rows as usize <= MOST_EXPRS && holds
+        });
+        let rows = rows.unwrap_or(1);
+        let mut width = distance.unwrap_or(if leaving { self.width.min(LEAVING) } else { self.width });
+        let most = if distance.is_some() { 2 * MOST_BYTES } else { MOST_BYTES };
+        while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {
+            width /= 2;
+        }
+        // Rows that take turns by the size of a block, or of the grid, read what lies next to each other.
+        if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
+            return None;
+        }
+        let rows = if u64::from(width) * u64::from(rows) * bytes > most { 1 } else { rows };
+        if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
+            return None;
+        }
+        let carries = nodes.iter().any(|node| carries(node, false));
+        let is_short = distance.is_some_and(|distance| distance <= SHORT_ROW);
+        if (rows == 1 && !apart && !carries && !is_short) || (distance.is_some() && (apart || wraps)) {
+            return None;
+        }
+        let mut inside = vec![0; self.loads.len()];
+        count_loads(nodes, &mut inside);
+        let (mut exposed, mut always) = (BTreeSet::new(), BTreeSet::new());
+        expose(nodes, &mut always, &mut exposed);
+        let is_read =
+            |local: &LocalId| self.loads[local.index()] > inside[local.index()] || (repeats && exposed.contains(local));
+        let outward: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
+        // What is put back later, but perhaps not assigned here, is what it was.
+        exposed.extend(outward.iter().filter(|local| !always.contains(local)));
+        let mut shared = BTreeSet::new();
+        assigned_once(nodes, &mut shared);
+        for_each_segment(nodes, &mut |segment| {
+            (segment.interior, segment.partners) = (None, None);
+            segment.some = after(segment, guard);
+        });
+        Some(Strips {
+            nodes: Vec::new(),
+            guard: (!guard.is_empty()).then(|| guard.clone()),
+            width: if apart { APART } else { width },
+            rows,
+            exact: distance.is_some() && !guessed,
+            apart,
+            walked: false,
+            shared: shared.into_iter().collect(),
+            places: places.into_iter().collect(),
+            inward: exposed.into_iter().collect(),
+            outward,
+            before: Vec::new(),
+        })
+    }
+
+    /// Whether rows of threads load the same in a loop.
+    fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
+        if let (Node::Segment(segment), true) = (node, in_loop) {
+            let Peeler { function, uniformity, fixed, .. } = self.peeler;
+            *shares |= interchange::rows_share(function, &segment.body, fixed, uniformity);
+        }
+        for part in node.parts() {
+            for inside in part {
+                self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares);
+            }
+        }
+    }
+}
+
+/// What a segment asks for beside the guard around it.
+fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
+    segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
+}
+
+/// `true` if a thread carries something into a turn of a loop.
+fn carries(node: &Node, in_loop: bool) -> bool {
+    let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
+        || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
+}
+
+/// `true` if a thread computes functions of many operations in a loop, but for the loops by some counters.
+fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
+    if matches!(node, Node::Loop { counter: Some(counter), .. } if turned.contains(counter)) {
+        return false;
+    }
+    let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    matches!(node, Node::Segment(segment) if in_loop && interchange::computes(function, &segment.body))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, turned), inside, in_loop)))
+}
+
+/// `true` for a node that asks whether threads are left in a loop.
+fn leaves(node: &Node, leaving: &[Leaving]) -> bool {
+    matches!(node, Node::If { cond, .. } if leaving.iter().any(|of| of.few == *cond))
+}
+
+/// `true` if threads leave a loop in different turns.
+fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
+    leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
+}
+
+/// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has left.
+pub(crate) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
+    leaving.iter().all(|one| is_in_strip(nodes, one))
+}
+
+/// `true` if every loop with divergent exits is in a strip that also has the assignments of its first exit.
+pub(crate) fn hold_exits(nodes: &[Node], leaving: &[Leaving]) -> bool {
+    leaving.iter().all(|one| strip_of(nodes, one).is_some_and(|strips| one.ends_in(&strips.nodes)))
+}
+
+fn is_in_strip(nodes: &[Node], one: &Leaving) -> bool {
+    strip_of(nodes, one).is_some_and(|strips| strips.places.contains(&one.alive))
+}
+
+/// The strip of a loop with divergent exits.
+fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
+    nodes.iter().find_map(|node| {
+        if let Node::Strips(strips) = node {
+            let holds = strips.nodes.iter().any(|inside| is_left(inside, std::slice::from_ref(one)));
+            return holds.then_some(&**strips);
+        }
+        node.parts().iter().find_map(|part| strip_of(part, one))
+    })
+}
+
+/// The same where all of a warp is one strip, whose threads have places for these locals.
+pub(crate) fn warp_holds_left(nodes: &[Node], leaving: &[Leaving], places: &[LocalId]) -> bool {
+    leaving.iter().all(|one| {
+        let is_here = nodes.iter().any(|node| is_left(node, std::slice::from_ref(one)));
+        is_here && places.contains(&one.alive)
+    })
+}
+
+fn holds_loop(node: &Node) -> bool {
+    matches!(node, Node::Loop { .. }) || node.parts().iter().any(|part| part.iter().any(holds_loop))
+}
+
+/// `true` if each of some loops is in a strip.
+pub(crate) fn hold_all(nodes: &[Node], walks: &[LocalId]) -> bool {
+    let mut counters = Vec::new();
+    in_strips(nodes, &|_| true, &mut counters);
+    walks.iter().all(|walk| counters.contains(walk))
+}
+
+/// `true` if each of some loops is in a strip that walks along rows.
+pub(crate) fn hold_walked(nodes: &[Node], walks: &[LocalId]) -> bool {
+    let mut counters = Vec::new();
+    in_strips(nodes, &|strips| strips.walked, &mut counters);
+    walks.iter().all(|walk| counters.contains(walk))
+}
+
+fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec<LocalId>) {
+    for node in nodes {
+        if let Node::Strips(strips) = node
+            && which(strips)
+        {
+            counters_of(&strips.nodes, counters);
+        }
+        for part in node.parts() {
+            in_strips(part, which, counters);
+        }
+    }
+}
+
+/// What loops count by.
+fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
+    for node in nodes {
+        if let Node::Loop { counter, .. } = node {
+            counters.extend(counter);
+        }
+        for part in node.parts() {
+            counters_of(part, counters);
+        }
+    }
+}
+
+/// Which locals nodes fetch that may not have been put back by them before.
+fn expose(nodes: &[Node], done: &mut BTreeSet<LocalId>, exposed: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        if let Node::Segment(segment) = node {
+            exposed.extend(segment.load.iter().filter(|local| !done.contains(local)));
+            done.extend(segment.store.iter().copied());
+        }
+        for part in node.parts() {
+            // Any of them may be skipped.
+            expose(part, &mut done.clone(), exposed);
+        }
+    }
+}
+
+/// The locals that statements of the block assign.
+fn assigned_once(nodes: &[Node], found: &mut BTreeSet<LocalId>) {
+    for node in nodes {
+        if let Node::Once { block, .. } = node {
+            for_each_stmt(block, &mut |stmt| found.extend(stmt.kind.assigned()));
+        }
+        for part in node.parts() {
+            assigned_once(part, found);
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Walks along rows: `for k in range(n): total += a[i, k] * x[k]`, in which each thread goes on by one element of a row of its own.
+//! In one turn the threads of a strip load elements that lie a row apart. In sixteen turns each of them loads what lies next to
+//! each other: a vector, and sixteen of these are turned round in registers, so that they become a vector of the threads for each
+//! turn. The turns follow each other as before, and so do the sums.
+//!
+//! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
+//! threads load everything. And nothing in the loop may write what is read ahead, but for [stores](crate::backend::host::plan::vector::transposed_stores) that go on
+//! along rows, too. Threads may have [their own numbers of turns](crate::backend::host::plan::loops::lane_trip_counts).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use crate::{
+    analysis::{any_expr, for_each_read, same},
+    backend::host::plan::{
+        analysis::strides::Form,
+        domain::guards::Peeler,
+        loops::{interchange::Marked, lane_trip_counts::Uneven},
+        plan_ir::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
+        regions::context,
+        vector::{strip_mine, transposed_exprs::MOST_EXPRS, transposed_stores::Written},
+    },
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
+        UnaryOp, for_each_stmt,
+    },
+};
+
+/// Rows that a loop walks along.
+const MOST_ROWS: usize = 4;
+
+/// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
+/// counters of such loops.
+pub(crate) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
+    for node in nodes {
+        if let Node::Strips(strips) = node {
+            if strips.apart {
+                rewrite(peeler, marked, strips);
+            }
+            continue;
+        }
+        for part in node.parts_mut() {
+            make(peeler, marked, part);
+        }
+    }
+}
+
+fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
+    let mut nodes = strips.nodes.clone();
+    // LLVM makes vectors of the threads of straight code alone.
+    let mut straight = true;
+    for_each_segment(&mut nodes, &mut |segment| {
+        for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
+            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.alone = true,
+            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
+        });
+    });
+    if straight && list(peeler, marked, &mut nodes).is_some() {
+        strips.nodes = nodes;
+        (strips.apart, strips.walked, strips.width) = (false, true, strip_mine::IN_BLOCK);
+    }
+}
+
+/// Rewrites the walks of a list; `None` if there is one that is not along rows.
+fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Option<()> {
+    for mut node in std::mem::take(nodes) {
+        match &mut node {
+            Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. }
+                if marked.walks.contains(counter) =>
+            {
+                let uneven = marked.uneven.iter().find(|uneven| uneven.counter == *counter);
+                let walked = Walk::of(peeler, *counter, uneven, body, step)?.walked(body, step)?;
+                if let Some(uneven) = uneven {
+                    let largest = Some((uneven.most, uneven.limit));
+                    nodes.push(Node::Segment(Box::new(Segment { largest, ..walked.rows.clone() })));
+                }
+                body.truncate(1);
+                body.push(Node::Walked(Box::new(walked)));
+                step.clear();
+            }
+            Node::If { then: first, otherwise: second, .. }
+            | Node::Split { then: first, otherwise: second, .. }
+            | Node::Loop { body: first, step: second, .. } => {
+                list(peeler, marked, first)?;
+                list(peeler, marked, second)?;
+            }
+            Node::Guarded { inside, .. } => list(peeler, marked, inside)?,
+            Node::Strips(strips) => list(peeler, marked, &mut strips.nodes)?,
+            Node::Segment(_)
+            | Node::Once { .. }
+            | Node::Walked(_)
+            | Node::Barrier
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
+        }
+        nodes.push(node);
+    }
+    Some(())
+}
+
+/// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
+pub(crate) type Known = BTreeMap<LocalId, Option<ExprId>>;
+
+pub(crate) struct Walk<'a, 'b> {
+    pub(crate) peeler: &'a mut Peeler<'b>,
+    pub(crate) counter: LocalId,
+    /// Each thread has its own number of turns.
+    uneven: Option<Uneven>,
+    /// Branches around the statements that are looked at, but for the one that asks whether a thread has the turn.
+    branches: usize,
+    /// Locals that a turn assigns.
+    pub(crate) assigned: BTreeSet<LocalId>,
+    /// Crossing locals that threads fetch when a turn begins.
+    pub(crate) fetched: BTreeSet<LocalId>,
+    /// A turn stores something.
+    stores: bool,
+    /// A turn loads neighbors, or divides integers.
+    touches: bool,
+    pub(crate) loads: Vec<WalkedLoad>,
+    pub(crate) written: Written,
+    /// By the load: which list of statements it stands in.
+    lists: Vec<usize>,
+    /// How many lists there were, and in which of them the walk is.
+    n_lists: usize,
+    around: Vec<usize>,
+    /// Conditions that hold where the counter is none of these values.
+    asked: BTreeSet<ExprId>,
+    apart: Vec<ExprId>,
+    pub(crate) once: Vec<(ExprId, ExprId)>,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    /// A loop that begins with its test and is left by that alone, and counts by one.
+    fn of(
+        peeler: &'a mut Peeler<'b>,
+        counter: LocalId,
+        uneven: Option<&Uneven>,
+        body: &[Node],
+        step: &[Node],
+    ) -> Option<Self> {
+        let (mut assigned, mut fetched, mut stores) = (BTreeSet::new(), BTreeSet::new(), false);
+        for node in &body[1..] {
+            let block = match node {
+                Node::Once { active: None, block, .. } => block,
+                Node::Segment(segment) => {
+                    fetched.extend(segment.load.iter().copied());
+                    &segment.body
+                }
+                Node::Once { .. }
+                | Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            };
+            for_each_stmt(block, &mut |stmt| {
+                assigned.extend(stmt.kind.assigned());
+                stores |= matches!(stmt.kind, StmtKind::Store { .. });
+            });
+        }
+        let [Node::Once { active: None, block, .. }] = step else { return None };
+        let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = block.as_slice() else { return None };
+        let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = peeler.function.exprs[*sum].kind else {
+            return None;
+        };
+        let by_one = peeler.function.local(a) == Some(counter) && peeler.function.int(b) == Some(1);
+        let is_own = !assigned.contains(&counter) && !peeler.uniformity.local_varies(counter);
+        (*local == counter && by_one && is_own).then(|| Self {
+            peeler,
+            counter,
+            uneven: uneven.copied(),
+            branches: 0,
+            assigned,
+            fetched,
+            stores,
+            touches: false,
+            loads: Vec::new(),
+            written: Written::default(),
+            lists: Vec::new(),
+            n_lists: 0,
+            around: Vec::new(),
+            asked: BTreeSet::new(),
+            apart: Vec::new(),
+            once: Vec::new(),
+        })
+    }
+
+    pub(crate) fn function(&self) -> &Function {
+        self.peeler.function
+    }
+
+    fn walked(mut self, body: &[Node], step: &[Node]) -> Option<Walked> {
+        let (test, turn) = body.split_first()?;
+        let limit = self.limit(test)?;
+        let mut known = Known::new();
+        for node in turn {
+            match node {
+                Node::Once { block, .. } => {
+                    for stmt in block {
+                        let StmtKind::Assign(local, value) = stmt.kind else { return None };
+                        self.reads_once(value);
+                        let value = self.inline(value, &known);
+                        known.insert(local, value);
+                    }
+                }
+                Node::Segment(segment) => self.block(&segment.body, &mut known, &[])?,
+                Node::If { .. }
+                | Node::Guarded { .. }
+                | Node::Split { .. }
+                | Node::Barrier
+                | Node::Strips(_)
+                | Node::Loop { .. }
+                | Node::Walked(_)
+                | Node::Break
+                | Node::Continue
+                | Node::Return => return None,
+            }
+        }
+        let clashes = self.clashes()?;
+        if !(1..=MOST_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
+            return None;
+        }
+        let unasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
+        // Threads that have no turn left do what the others do, and forget it.
+        if self.uneven.is_some() && !unasked {
+            return None;
+        }
+        self.asked.extend(self.uneven.map(|uneven| uneven.has_turn));
+        let mut nodes = turn.to_vec();
+        let mut kept = BTreeSet::new();
+        for_each_segment(&mut nodes, &mut |segment| kept.extend(segment.store.iter().copied()));
+        Some(Walked {
+            counter: self.counter,
+            limit,
+            own_limit: self.uneven.map(|uneven| uneven.limit),
+            rows: self.rows()?,
+            kept: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
+            unasked,
+            clashes,
+            plain: turn.iter().map(|node| self.plain(node)).collect(),
+            nodes,
+            step: step.to_vec(),
+            loads: self.loads,
+            stores: self.written.rows,
+            once: self.once,
+            apart: self.apart,
+        })
+    }
+
+    /// A node of a turn in which all holds that is asked.
+    fn plain(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        if let Node::Segment(segment) = &mut node {
+            segment.body = self.spliced(&segment.body);
+        }
+        node
+    }
+
+    fn spliced(&self, block: &Block) -> Block {
+        let mut done = Block::new();
+        for stmt in block {
+            match &stmt.kind {
+                StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
+                    done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
+                }
+                &StmtKind::Store { pointer, value, align } => {
+                    let pointer = self.written.copy_of(pointer).unwrap_or(pointer);
+                    done.push(Stmt { kind: StmtKind::Store { pointer, value, align }, span: stmt.span });
+                }
+                StmtKind::If { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => done.push(stmt.clone()),
+            }
+        }
+        done
+    }
+
+    /// Up to what the loop counts, which no turn changes.
+    fn limit(&self, test: &Node) -> Option<ExprId> {
+        let Node::If { cond, then, otherwise } = test else { return None };
+        let kind = |id: ExprId| &self.function().exprs[id].kind;
+        let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
+        let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
+        let leaves = matches!(then.as_slice(), [Node::Break]) && otherwise.is_empty();
+        let changes = any_expr(self.function(), limit, &|kind| match kind.class() {
+            Class::Load(_) => true,
+            Class::Leaf(Leaf::Local(local)) => local == self.counter || self.assigned.contains(&local),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
+        });
+        (leaves && !changes && self.function().local(counter) == Some(self.counter)).then_some(limit)
+    }
+
+    /// Statements that a thread comes to where some conditions hold.
+    fn block(&mut self, block: &Block, known: &mut Known, asks: &[ExprId]) -> Option<()> {
+        self.around.push(self.n_lists);
+        self.n_lists += 1;
+        for stmt in block {
+            for root in stmt.kind.exprs() {
+                self.expr(root, known, false)?;
+            }
+            match &stmt.kind {
+                StmtKind::Assign(local, value) => {
+                    let value = self.inline(*value, known);
+                    known.insert(*local, value);
+                }
+                StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
+                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_turn == *cond) => {
+                    self.block(then, &mut known.clone(), asks)?;
+                    known.extend(inner_locals(stmt));
+                }
+                StmtKind::If { cond, then, otherwise } => {
+                    self.branches += 1;
+                    let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
+                    let mut all = asks.to_vec();
+                    let asked = self.ask(*cond, known, then.is_empty(), &mut all);
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(arm, &mut known.clone(), &all)?;
+                    let loads = (self.loads.len(), self.once.len()) != before;
+                    if loads && asked {
+                        self.apart.extend(all);
+                        self.asked.insert(*cond);
+                    }
+                    let before = (self.loads.len(), self.once.len());
+                    self.block(other, &mut known.clone(), asks)?;
+                    // What is loaded behind another condition is not known.
+                    if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
+                        return None;
+                    }
+                    known.extend(inner_locals(stmt));
+                    self.branches -= 1;
+                }
+                StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => return None,
+            }
+        }
+        self.around.pop();
+        Some(())
+    }
+
+    /// Adds what the counter must not be for a condition to hold, or its negation; `false` if that is not all that it asks for.
+    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<ExprId>) -> bool {
+        match self.function().class(cond) {
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, asks),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
+                self.ask(a, known, false, asks) && self.ask(b, known, false, asks)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
+                self.ask(a, known, true, asks) && self.ask(b, known, true, asks)
+            }
+            Class::Arith(Arith::Compare(op, a, b)) => {
+                let differs = op == if negated { CompareOp::Eq } else { CompareOp::Ne };
+                let (Some(a), Some(b)) = (self.inline(a, known), self.inline(b, known)) else { return false };
+                let value = match (self.is_counter(a), self.is_counter(b)) {
+                    (true, false) if !self.counts(b) => b,
+                    (false, true) if !self.counts(a) => a,
+                    (true | false, true | false) => return false,
+                };
+                asks.push(value);
+                differs
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        }
+    }
+
+    /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
+    fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
+        let kind = self.function().exprs[root].kind.clone();
+        if let ExprKind::Select(cond, a, b) = kind {
+            self.expr(cond, known, chosen)?;
+            self.expr(a, known, true)?;
+            return self.expr(b, known, true);
+        }
+        if let ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) = kind {
+            self.expr(a, known, chosen)?;
+            return self.expr(b, known, true);
+        }
+        for operand in kind.operands() {
+            self.expr(operand, known, chosen)?;
+        }
+        self.touches |= match kind.class() {
+            Class::Arith(Arith::Binary(op, ..)) => match op {
+                BinaryOp::Div
+                | BinaryOp::FloorDiv
+                | BinaryOp::FloorMod
+                | BinaryOp::DivNonneg
+                | BinaryOp::ModNonneg
+                | BinaryOp::Pow => !self.function().exprs[root].ty.scalar().is_some_and(Scalar::is_float),
+                BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::Mul
+                | BinaryOp::AddExact
+                | BinaryOp::SubExact
+                | BinaryOp::MulExact
+                | BinaryOp::And
+                | BinaryOp::Or
+                | BinaryOp::Xor
+                | BinaryOp::Shl
+                | BinaryOp::Shr
+                | BinaryOp::Min
+                | BinaryOp::Max => false,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        };
+        let ExprKind::Load(pointer, align) = kind else { return Some(()) };
+        let pointer = self.inline(pointer, known)?;
+        let form = self.neighbors(pointer);
+        let may_move = !self.stores || self.is_never_written(pointer);
+        match form {
+            // All load one element, each turn once: behind the question who is here LLVM would have each thread load it.
+            Some(Form::Same) if chosen || !may_move => return None,
+            Some(Form::Same) => {
+                let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
+                let Expr { ty, span, .. } = self.function().exprs[root];
+                let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
+                let ahead = self.peeler.function.exprs.push(ahead);
+                self.once.push((root, ahead));
+            }
+            Some(Form::Step | Form::Other) => {
+                self.touches = true;
+                self.reads_in_turn(pointer);
+            }
+            None if self.reads_stored(root, pointer) => {}
+            None => {
+                if chosen || self.goes_on(pointer) != Some(true) || !self.is_plain(pointer) {
+                    return None;
+                }
+                let number = self.add(root, pointer);
+                if !may_move {
+                    self.reads_unsure(number);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether the statements that are looked at stand behind a condition.
+    pub(crate) fn is_in_branch(&self) -> bool {
+        self.branches > 0
+    }
+
+    /// Adds a load ahead, and gives its number.
+    fn add(&mut self, load: ExprId, pointer: ExprId) -> usize {
+        for (number, before) in self.loads.iter().enumerate() {
+            if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
+                self.loads[number].loads.push(load);
+                return number;
+            }
+        }
+        self.lists.extend(self.around.last());
+        let even = self.forms(|forms| forms.is_even(pointer));
+        self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
+        self.loads.len() - 1
+    }
+
+    /// What a thread needs to tell where it loads from, and in which turns it does not.
+    fn rows(&self) -> Option<Segment> {
+        let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
+        let own = |local: LocalId| uniformity.local_varies(local);
+        let mut read = BTreeSet::new();
+        let loads = self.loads.iter().map(|load| load.pointer);
+        let stores = self.written.rows.iter().map(|store| store.pointer);
+        let limit = self.uneven.map(|uneven| uneven.limit);
+        for root in loads.chain(stores).chain(self.apart.iter().copied()).chain(limit) {
+            for_each_read(function, root, &mut |local| {
+                read.insert(local);
+            });
+        }
+        let mut rows = Segment::default();
+        for local in read.into_iter().filter(|&local| own(local)) {
+            if fixed.value(local).is_some() {
+                context::recompute(function, fixed, &own, local, &mut rows.recompute);
+            } else if self.fetched.contains(&local) {
+                rows.load.push(local);
+            } else {
+                return None;
+            }
+        }
+        rows.locals = rows.load.iter().chain(&rows.recompute).copied().collect();
+        Some(rows)
+    }
+}
+
+/// What is assigned in a branch is not known behind it.
+fn inner_locals(stmt: &Stmt) -> Vec<(LocalId, Option<ExprId>)> {
+    let mut assigned = Vec::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+        assigned.extend(inner.kind.assigned().into_iter().map(|local| (local, None)));
+    });
+    assigned
+}

@@ -1,0 +1,6 @@
+//! Operations of warps on a CPU.
+
+pub(crate) mod cells;
+pub(crate) mod divergent_barrier;
+pub(crate) mod lanes;
+pub(crate) mod lower;
