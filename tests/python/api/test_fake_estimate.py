@@ -68,7 +68,7 @@ def test_a_large_launch_compiles_its_variant_alone(run, tmp_path):
 def test_other_launches_compile_the_kernel_as_it_is_once(run, tmp_path):
     code = "for shape in (LARGE, SMALL, LARGE, ODD, SMALL):\n    add[shape](x, y)\nprint(add.explain())\n"
     made = Made(run, tmp_path, PROGRAM, code)
-    assert made.shown == ["the estimate alone", VARIANT, "as it is"]
+    assert made.shown == ["the estimate alone", VARIANT, "unspecialized"]
     assert made.by_llvm == [False, True, True]
     assert made.loads == 2
     assert made.launches == 5
@@ -80,7 +80,7 @@ def test_a_small_launch_first(run, tmp_path):
     small, large = made.printed.split("large\n")
     assert small.count("weft: ") == 2
     assert VARIANT in large
-    assert made.shown == ["the estimate alone", "as it is", VARIANT]
+    assert made.shown == ["the estimate alone", "unspecialized", VARIANT]
     assert made.loads == 2
 
 
@@ -115,10 +115,10 @@ def test_a_warm_cache_reads_the_estimate_and_the_variant(run, tmp_path):
 def test_who_compiles_by_hand_gets_code(run, tmp_path):
     code = "add.compile('(float32[::1], float32[::1])')\nprint('compiled')\nadd[SMALL](x, y)\n"
     made = Made(run, tmp_path, PROGRAM, code)
-    assert made.shown == ["the estimate alone", "as it is"]
+    assert made.shown == ["the estimate alone", "unspecialized"]
     assert "weft: " not in made.printed.split("compiled\n")[1]
     made = Made(run, tmp_path, PROGRAM.replace("@cuda.jit", "@cuda.jit('(float32[::1], float32[::1])')"), "")
-    assert made.shown == ["the estimate alone", "as it is"]
+    assert made.shown == ["the estimate alone", "unspecialized"]
 
 
 def test_what_is_asked_of_the_kernel_is_of_the_kernel_as_it_is(run, tmp_path):
@@ -126,7 +126,7 @@ def test_what_is_asked_of_the_kernel_is_of_the_kernel_as_it_is(run, tmp_path):
     for ask in asked:
         code = f"add[LARGE](x, y)\n(compiled,) = add.overloads.values()\nprint('then', {ask})\n"
         made = Made(run, tmp_path, PROGRAM, code)
-        assert made.shown == ["the estimate alone", VARIANT, "as it is"]
+        assert made.shown == ["the estimate alone", VARIANT, "unspecialized"]
     # Results that do not need the code do not compile it.
     code = (
         "print(compiled.access, compiled.target, compiled.assumptions, compiled.coarsening_candidates, add.explain())\n"
@@ -170,12 +170,12 @@ def test_launches_that_are_prepared_or_recorded(run, tmp_path):
     made = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n"))
     assert made.shown == ["the estimate alone", VARIANT]
     small = Made(run, tmp_path, PROGRAM, code.replace("\n    ", "\n").replace("LARGE", "SMALL"))
-    assert small.shown == ["the estimate alone", "as it is"]
+    assert small.shown == ["the estimate alone", "unspecialized"]
 
 
 def test_measuring_begins_with_the_kernel_as_it_is(run, tmp_path):
     made = Made(run, tmp_path, PROGRAM.replace("@cuda.jit", "@cuda.jit(tune=True)"), "add[LARGE](x, y)\n")
-    assert made.shown == ["the estimate alone", "as it is"]
+    assert made.shown == ["the estimate alone", "unspecialized"]
     assert made.loads == 1
 
 
@@ -184,8 +184,8 @@ def test_launches_of_which_other_facts_hold(run, tmp_path):
     code = "add[LARGE](x, y)\nadd[LARGE](x, x)\nadd[SMALL](x[1:], y[1:])\nadd[SMALL](x, y)\n"
     made = Made(run, tmp_path, PROGRAM, code)
     assert made.shown[:2] == ["the estimate alone", VARIANT]
-    assert made.shown[-1] == "as it is"
-    assert "as it is" not in made.shown[:-1]
+    assert made.shown[-1] == "unspecialized"
+    assert "unspecialized" not in made.shown[:-1]
 
 
 def test_warnings_are_told_once(run, tmp_path):
