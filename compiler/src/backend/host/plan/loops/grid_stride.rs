@@ -1,8 +1,24 @@
-//! Strided loops: `for i in range(cuda.grid(1), n, cuda.gridsize(1))` in any spelling, rewritten so that all threads take
-//! their turns together.
+//! Grid-stride loops: interchanges `for i in range(cuda.grid(1), n, cuda.gridsize(1))` with the thread loop.
 //!
-//! The variable becomes the sum of the thread's first index, which is fixed, and an offset that all threads share; the
-//! loop ends when the block's first thread has no turn left, and the test of each thread becomes a guard of the body.
+//! The induction variable becomes the sum of the thread's first index and a uniform offset. The loop exits when the
+//! first thread of the block has no iteration left; the exit test of each thread becomes a guard of the body:
+//!
+//! ```text
+//! i = first                               offset = 0
+//! loop:                                   loop:
+//!     if not i < n: break                     if not first_of_block + offset < n: break
+//!     body(i)                                 if first + offset < n: body(first + offset)
+//!     i += step                               barrier
+//!                                             offset += step
+//! ```
+//!
+//! Legal if
+//!
+//! - the first index has unit stride along `x` and is uniform along `y` and `z`;
+//! - bound and step are uniform and do not change in the loop, and the step is positive;
+//! - the loop has no other exit and no barrier, and the induction variable is not read after it.
+//!
+//! The pass has no cost model: a row of threads then accesses contiguous elements in each iteration.
 
 use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
@@ -22,45 +38,46 @@ use crate::{
     source::Span,
 };
 
-/// Masks of a strided loop that is lifted as it is; rewritten it has none.
+/// Masks that a grid-stride loop needs if it becomes a loop of the block as it is. The rewritten loop needs none.
 const OWN_MASKS: u32 = 1;
 
-/// What a strided loop consists of.
+/// The parts of a grid-stride loop.
 struct Strided {
-    /// The variable.
+    /// The induction variable.
     local: LocalId,
-    /// Where it is first assigned, in the loop's list.
+    /// The index of its first assignment, in the list that contains the loop.
     init: usize,
     /// Its first value.
     first: ExprId,
-    /// What is added to it.
+    /// The step.
     step: ExprId,
-    /// `local op bound` holds for another turn.
+    /// The loop continues while `local op bound`.
     op: CompareOp,
     bound: ExprId,
-    /// The first statement of the body and the statements that increment are not part of it.
+    /// The body without the exit test and the increment.
     rest: Block,
 }
 
-/// A strided loop that was rewritten.
+/// The result of rewriting a grid-stride loop.
 pub(crate) struct Rewritten {
-    /// Its bound may be near the largest integer, where the indices of a row longer than a block's would wrap.
+    /// First index, step or bound may be near the largest integer, so that the indices of merged blocks may wrap.
     pub far: bool,
-    /// What is added to the threads' first indices.
+    /// The uniform part of the induction variable.
     pub stride: Stride,
 }
 
-/// The offset of a strided loop, which all threads share.
+/// The uniform part of the induction variable of a rewritten loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stride {
-    /// The offset.
+    /// The local that holds it.
     pub offset: LocalId,
-    /// By how much it grows from turn to turn.
+    /// The increment per iteration.
     pub step: ExprId,
 }
 
-/// Rewrites one strided loop; `None` if there is none left. Loops around it are lifted, too, if that takes no masks, of which `masks`
-/// tells how many a body needs.
+/// Rewrites one grid-stride loop; returns `None` if there is none left. The barrier at the end of its body also turns
+/// the loops around it into loops of the block. That is done only if these need no masks: `masks` counts the masks that
+/// a body needs.
 pub(crate) fn rewrite_one(
     function: &mut Function,
     body: &mut Block,
@@ -94,11 +111,11 @@ pub(crate) fn rewrite_one(
     Some(Rewritten { far: !is_small, stride })
 }
 
-/// A strided loop and the way to it.
+/// A grid-stride loop and the path to it.
 struct Candidate {
     path: Path,
     found: Strided,
-    /// A loop around it is then lifted, which else is not.
+    /// Rewriting it also moves a loop around it out of the thread loop.
     lifts: bool,
 }
 
@@ -111,15 +128,15 @@ fn holds_loop(list: &[Stmt]) -> bool {
 struct Search<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
-    /// By the local's index: how often it is assigned, and mentioned.
+    /// By local: number of assignments, number of mentions.
     counts: &'a [(u32, u32)],
-    /// By the local's index: it is assigned once, to the same for all threads.
+    /// By local: it is assigned once, to a value that is uniform in the block.
     alike: &'a [bool],
 }
 
 impl Search<'_> {
-    /// Collects strided loops, those in front first. The position is the way to the list, and whether a loop without a barrier is
-    /// around it.
+    /// Collects grid-stride loops in program order. `position` holds the path to `list`, and whether a loop without a
+    /// barrier is around it.
     fn find(&self, list: &[Stmt], position: &mut (Path, bool), all: &mut Vec<Candidate>) {
         for (index, stmt) in list.iter().enumerate() {
             position.0.push(index);
@@ -158,7 +175,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether all threads go the same way.
+    /// Whether a condition is uniform.
     fn all_go(&self, cond: ExprId) -> bool {
         let shared = |local: LocalId| self.is_shared(local);
         let forms = self.forms(&shared);
@@ -190,7 +207,8 @@ impl Search<'_> {
             return None;
         }
         let (op, bound) = self.exit(test, local)?;
-        // One assignment before, in the same list, and the increment; nobody else looks.
+        // The local has two assignments: the initialization in the same list, and the increment. It has no other
+        // mention outside the loop.
         let init = list[..at].iter().rposition(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == local))?;
         let StmtKind::Assign(_, first) = list[init].kind else { return None };
         let mut inside = 0;
@@ -200,7 +218,7 @@ impl Search<'_> {
         if self.counts[local.index()] != (2, inside + 1) {
             return None;
         }
-        // What is shared must stay what it was for the first value.
+        // A uniform local must not change between the initialization and the end of the loop.
         let mut changes = vec![false; self.function.locals.len()];
         for_each_stmt(&list[init..=at], &mut |stmt| {
             stmt.kind.assigned().iter().for_each(|local| changes[local.index()] = true);
@@ -228,7 +246,7 @@ impl Search<'_> {
         matches!(self.kind(id), ExprKind::Local(read) if *read == local)
     }
 
-    /// What `sum` adds to `local`, if that is positive.
+    /// The value that `sum` adds to `local`, if it is positive.
     fn increment(&self, local: LocalId, sum: ExprId) -> Option<ExprId> {
         let ExprKind::Binary(BinaryOp::Add, a, b) = *self.kind(sum) else { return None };
         let by = match (self.reads(a, local), self.reads(b, local)) {
@@ -265,14 +283,14 @@ impl Search<'_> {
         }
     }
 
-    /// The test that keeps the loop going, from `if not (local < bound): break`.
+    /// The condition under which the loop continues, from `if not (local < bound): break`.
     fn exit(&self, stmt: &Stmt, local: LocalId) -> Option<(CompareOp, ExprId)> {
         let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
         if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
             return None;
         }
         let ExprKind::Unary(UnaryOp::Not, mut stay) = *self.kind(*cond) else { return None };
-        // `range` with a step that only the launch knows asks for its sign.
+        // `range` with a step that is not constant tests the sign of the step.
         if let ExprKind::Select(sign, up, _) = *self.kind(stay)
             && let ExprKind::Compare(CompareOp::Gt, step, zero) = *self.kind(sign)
             && matches!(self.kind(zero), ExprKind::Const(Const::Int(0)))
@@ -303,7 +321,7 @@ fn rewrite(
     let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
     let (own, offset) = (new("first"), Local { offset: true, ..new("offset") });
     let (own, offset) = (function.locals.push(own), function.locals.push(offset));
-    // What is loaded for all threads does not change within the loop: guards may ask for it.
+    // Uniform loaded values do not change within the loop, so guards may read them.
     let loaded = |function: &Function, root: ExprId| {
         let mut found = Vec::new();
         for_each_read(function, root, &mut |read| {
@@ -321,7 +339,7 @@ fn rewrite(
     let is_fixed = of_first.is_empty();
     let first_of = |build: &mut Build<'_>| if is_fixed { build.read(own) } else { build.copy(first) };
     let (own_read, offset_read) = (first_of(&mut build), build.read(offset));
-    // Each read has an expression of its own, so that expressions stay trees.
+    // Each read gets an expression of its own, because expressions are trees.
     let reads: Vec<ExprId> =
         build.function.exprs.iter().filter(|(_, e)| e.kind == ExprKind::Local(local)).map(|(id, _)| id).collect();
     for id in reads {
@@ -359,7 +377,7 @@ fn rewrite(
     Stride { offset, step: by }
 }
 
-/// Builds expressions at one place.
+/// Builds expressions with one span.
 struct Build<'a> {
     function: &'a mut Function,
     span: Span,
@@ -378,8 +396,8 @@ impl Build<'_> {
         self.push(kind, Type::BOOL)
     }
 
-    /// A bound that the sums of the threads' indices and the offset reach before they overflow: a local, and what it
-    /// is.
+    /// Clamps a bound so that first index plus offset reaches it before the sum overflows. Returns a read of a new
+    /// local, and the local with its value.
     fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
         let local = Local::new("limit", LocalKind::Variable, Type::I64);
         let local = self.function.locals.push(local);
@@ -394,12 +412,12 @@ impl Build<'_> {
         self.i64(ExprKind::Local(local))
     }
 
-    /// A copy of an expression.
+    /// Copies an expression.
     fn copy(&mut self, root: ExprId) -> ExprId {
         self.map(root, &|_| None, false)
     }
 
-    /// A copy of an expression of fixed locals, for the block's first thread.
+    /// Copies an expression of rematerializable locals, evaluated for the first thread of the block.
     fn first_of_block(&mut self, root: ExprId, fixed: &Rematerializable) -> ExprId {
         let depends = |local: LocalId| fixed.local_dependence(local).x;
         self.map(root, &|local| fixed.value(local).filter(|_| depends(local)), true)

@@ -1,13 +1,29 @@
-//! Loops that a block's threads take together although no barrier asks for it, because then a row of threads reads and
-//! writes neighboring elements, and LLVM vectorises over the row.
+//! Loop interchange: moves a sequential loop out of the thread loop.
 //!
-//! Any order of threads between barriers is right, so a loop may be lifted like one with a barrier: what marks it is a
-//! barrier at the end of its body. Two kinds are:
+//! ```text
+//! for each thread t:                      for k in range(n):
+//!     for k in range(n):                      for each thread t:
+//!         total += a[k, t]                        total += a[k, t]
+//! ```
 //!
-//! * a strided loop, `for i in range(cuda.grid(1), n, cuda.gridsize(1))` in any spelling. Its variable becomes a sum of
-//!   the thread's first index and an offset that all threads share, and its test a guard of the body.
-//! * an innermost loop with the same turns for all threads, in which a row reads and writes neighbors or one element, and with
-//!   it the loops around it.
+//! The pass inserts a barrier at the end of the loop's body. [`form::cut`] then makes the loop a loop of the block,
+//! with thread loops inside, as it does for a loop that has a barrier in the program.
+//!
+//! Legal for every loop with a uniform exit, because threads have no order between two barriers. The pass therefore
+//! rejects a loop that needs a mask after the barrier is inserted ([`masks`]). Divergent exits are rewritten first, by
+//! [`grid_stride`] and [`lane_trip_counts`]; [`masked_exits`] is a pass of its own.
+//!
+//! A *row* is the threads of a block along `x`. Interchange pays for innermost loops, and with them for the loops
+//! around them, if
+//!
+//! - each access is uniform in a row or has unit stride along it, so that LLVM vectorizes over the row;
+//! - each thread accesses its own row of memory, and the loop has a recurrence that LLVM cannot vectorize: a strip of
+//!   threads then interleaves the recurrences, or transposes the accesses;
+//! - the loop calls math functions, which are faster for vectors whatever the strides are;
+//! - the loop has few iterations, and several rows of threads load the same elements: a tile of rows shares these
+//!   loads.
+//!
+//! LLVM unrolls other loops of few iterations, and each other loop stays inside the thread loop.
 
 use crate::{
     analysis::Rematerializable,
@@ -33,48 +49,49 @@ use crate::{
     },
 };
 
-/// Loops of this many turns or fewer are left to LLVM, which unrolls them.
+/// Largest constant trip count of a short loop, which LLVM unrolls.
 const FEW_TURNS: i128 = 32;
 
-/// Turns of a loop of few that several rows of threads may take together.
+/// Least trip count of a short loop that several rows of threads run as a tile.
 const LEAST_OF_TILE: i128 = 16;
 
-/// Which loops are marked.
+/// The loops that [`mark`] interchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marked {
-    /// Some.
+    /// There is at least one.
     pub any: bool,
-    /// One whose indices may come near the largest integer.
+    /// A grid-stride loop has indices that may come near the largest integer.
     pub far: bool,
-    /// Counters of loops that have no other barrier than the mark. No other loop counts by one of them.
+    /// Counters of loops that contain no barrier of the program. No other loop has the same counter.
     pub counters: Vec<LocalId>,
-    /// Those of them in which threads walk apart: they are taken together by a strip or not at all.
+    /// Those of `counters` whose loops have accesses without unit stride: interchanged only as part of a strip.
     pub walks: Vec<LocalId>,
-    /// Those of these that call functions of math: the strip walks along rows.
+    /// Those of `walks` whose loops call math functions: interchanged only if the strip transposes the accesses.
     pub turned: Vec<LocalId>,
-    /// Those in which each thread has its own number of turns: the strip walks along rows.
+    /// The loops with a trip count for each lane: interchanged only if the strip transposes the accesses.
     pub uneven: Vec<Uneven>,
-    /// Those of few turns in which rows of threads load the same: they are taken together by several rows or not at all.
+    /// Those of `counters` whose loops are short and load the same elements for several rows of threads: interchanged
+    /// only as part of a strip of several rows.
     pub tiles: Vec<LocalId>,
-    /// Offsets of strided loops.
+    /// Offsets of grid-stride loops.
     pub strides: Vec<Stride>,
 }
 
-/// Which loops are marked beside those in which a row stays together.
+/// The kinds of loops that are interchanged in addition to those with uniform and unit-stride accesses.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Kinds {
-    /// Those in which each thread walks through its own memory.
+    /// Loops in which each thread accesses its own row of memory.
     pub walks: bool,
-    /// Such that call functions of math.
+    /// Those of them that call math functions.
     pub turned: bool,
-    /// Such of which each thread has its own number of turns.
+    /// Those of them with a trip count for each lane.
     pub uneven: bool,
-    /// Those that compute so much that it does not matter where a row touches memory.
+    /// Loops that call math functions, whatever their strides are.
     pub apart: bool,
 }
 
-/// Marks loops in a kernel's body.
+/// Interchanges loops of a kernel's body.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> Marked {
     let mut marked = Marked::default();
     part_arms(function, body);
@@ -101,13 +118,13 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> M
             loops[counter.index()] += 1;
         }
     });
-    // A walk by a counter that is not its own is in no strip, and so is given up.
+    // A loop that shares its counter with another loop is not strip-mined.
     marked.counters.retain(|counter| loops[counter.index()] == 1);
     marked
 }
 
-/// Makes two branches of one with two arms, if an arm has loops and the condition is a guard: what it asks for does not change. Each
-/// arm is then behind a guard of its own.
+/// Splits `if a: … else: …` into `if a: …` and `if not a: …` where an arm contains a loop and the condition is
+/// a guard, so that each arm has a guard of its own. Legal because the value of a guard does not change.
 fn part_arms(function: &mut Function, body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
     part_list(function, &fixed, body);
@@ -144,7 +161,7 @@ fn part_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block
     *list = done;
 }
 
-/// Loops that may be worth marking, in a place where they would be lifted without a mask.
+/// Loops that may be interchanged: a barrier inside needs no mask because of the control flow around them.
 pub(crate) fn candidates(function: &Function, body: &Block) -> Vec<Path> {
     let fixed = Rematerializable::of(function, body);
     let mut found = Vec::new();
@@ -160,14 +177,14 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &
             StmtKind::Loop { body, step } if simple(function, body) && simple(function, step) => {
                 found.push(path.clone());
             }
-            // Loops around an innermost one are lifted with it, if all threads leave those together, too.
+            // A loop around an innermost loop is interchanged with it, if its exit is uniform too.
             StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
             StmtKind::If { cond, then, otherwise }
                 if otherwise.is_empty() && guarded::is_guard_of_turn(function, fixed, *cond) =>
             {
                 collect(function, then, fixed, path, found);
             }
-            // What a launch chooses.
+            // A condition that is uniform for the launch.
             StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
                 collect(function, then, fixed, path, found);
                 path.pop();
@@ -187,7 +204,7 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &
     }
 }
 
-/// Whether a condition is the same for all threads of a launch.
+/// Whether a condition has one value for the whole launch.
 pub(crate) fn of_launch(function: &Function, cond: ExprId) -> bool {
     let mut same = true;
     for_each_expr(function, cond, &mut |id| {
@@ -201,7 +218,7 @@ pub(crate) fn of_launch(function: &Function, cond: ExprId) -> bool {
     same
 }
 
-/// Statements that LLVM can vectorise over a row.
+/// Whether LLVM can vectorize statements over a row.
 fn simple(function: &Function, block: &[Stmt]) -> bool {
     let mut simple = true;
     for_each_stmt(block, &mut |stmt| {
@@ -232,7 +249,7 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
     simple
 }
 
-/// Whether a loop computes functions of many operations, which vectors of threads do at a tenth of the time.
+/// Whether a loop calls math functions other than those of a few instructions.
 pub(crate) fn computes(function: &Function, block: &[Stmt]) -> bool {
     let mut computes = false;
     for_each_stmt(block, &mut |stmt| {
@@ -260,7 +277,7 @@ pub(crate) fn computes(function: &Function, block: &[Stmt]) -> bool {
     computes
 }
 
-/// The small constant with which the test at the start of the body compares.
+/// The constant of at most [`FEW_TURNS`] that the exit test at the start of the body compares with.
 fn few_turns(function: &Function, body: &[Stmt]) -> Option<i128> {
     let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return None };
     let mut few = None;
@@ -271,21 +288,22 @@ fn few_turns(function: &Function, body: &[Stmt]) -> Option<i128> {
     few
 }
 
-/// A marked loop.
+/// A loop that was interchanged.
 struct MarkedLoop {
     counter: Option<LocalId>,
-    /// Its threads touch memory apart.
+    /// It has accesses without unit stride.
     apart: bool,
-    /// It calls functions of math.
+    /// It calls math functions.
     computes: bool,
-    /// It has few turns.
+    /// It has few iterations.
     few: bool,
-    /// Each thread has its own number of turns.
+    /// Each lane has its own trip count.
     uneven: Option<Uneven>,
 }
 
-/// Marks a loop if it is then lifted without masks and a row of threads stays together in it. With `walks` threads may part where
-/// each adds up one value after another, which is what one waits for: several at a time wait together.
+/// Interchanges a loop, if its exit is uniform and the accesses of a row are uniform or contiguous. With `kinds.walks`,
+/// other accesses are accepted if the loop has a recurrence: interleaving the recurrences of several threads hides
+/// their latency.
 fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds: Kinds) -> Option<MarkedLoop> {
     let Kinds { walks, apart: may_part, .. } = kinds;
     let mut attempt = body.clone();
@@ -297,8 +315,8 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     let computes = may_part && computes(function, turn);
     let turns = few_turns(function, turn).filter(|_| !computes);
     let few = turns.is_some();
-    // What rows share is asked for below, where it takes longer.
-    // Tiles have as many turns as rows have threads: those of shorter rows are no strips.
+    // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
+    // row of threads; a shorter row does not fill a strip.
     if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none()) {
         return None;
     }
@@ -310,7 +328,7 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     turn.push(cut_here(span));
     let mut uneven = None;
     if masks(function, &attempt) > masks(function, body) {
-        // A counter that is read behind the loop is each thread's own.
+        // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
         let ends = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
         if !walks || !kinds.uneven || !(waits || computes) || !ends {
             return None;
@@ -330,7 +348,7 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     let touched = touched(function, &turn, &attempt, &fixed, &uniformity);
     let gathers = touched.next && !masked_exits::divides(function, &turn);
     let apart = touched.apart || (touched.looks_up && !gathers);
-    // What vectors gain is then more than what they lose by elements that are not neighbors, if these cannot be had.
+    // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
     let may_walk = touched.apart && !touched.looks_up && walks && counter.is_some();
     let turned = may_walk && computes && kinds.turned;
     let apart = apart && (!computes || turned);
@@ -344,12 +362,12 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     Some(MarkedLoop { counter, apart, computes, few, uneven })
 }
 
-/// `true` if a kernel asks for `threadIdx.y`.
+/// Whether a kernel reads `threadIdx.y`.
 fn knows_rows(function: &Function) -> bool {
     function.exprs.iter().any(|(_, expr)| expr.kind == ExprKind::Special(SpecialRegister::ThreadIdx(1)))
 }
 
-/// How many masks a body needs.
+/// The number of masks that a body needs.
 pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let mut function = function.clone();
     let fixed = Rematerializable::of(&function, body);
@@ -357,25 +375,25 @@ pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     form::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
 }
 
-/// What is fixed in a body, and what all threads of a block share.
+/// The rematerializable locals of a body, and its uniformity.
 pub(crate) fn uniformity(function: &Function, body: &[Stmt]) -> (Rematerializable, Uniformity) {
     let fixed = Rematerializable::of(function, body);
     let (_, uniformity) = shared_by_block(function, body, &fixed);
     (fixed, uniformity)
 }
 
-/// Where a row of threads touches memory.
+/// The access patterns of a row of threads in a loop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touched {
-    /// Somewhere apart, in an order that nobody looked up.
+    /// An access without unit stride whose index is not loaded.
     apart: bool,
-    /// Loads from where other loads say.
+    /// A gather: a load whose index was loaded.
     looks_up: bool,
-    /// Loads of neighbors.
+    /// A load with unit stride.
     next: bool,
 }
 
-/// `true` if a row of threads touches one element or neighbors wherever the loop touches memory.
+/// Whether each access of the loop is uniform in a row of threads or has unit stride along it.
 pub(crate) fn stays_together(
     function: &Function,
     turn: &[Stmt],
@@ -387,7 +405,7 @@ pub(crate) fn stays_together(
     !apart && !looks_up
 }
 
-/// Where a row of threads touches memory in a loop.
+/// The access patterns of a row of threads in a loop.
 fn touched(
     function: &Function,
     turn: &[Stmt],
@@ -428,8 +446,8 @@ fn touched(
     touched
 }
 
-/// `true` if some statements load what neighbors along `x` load next to each other and all threads along `y` load alike, and other
-/// things that they do not: rows of threads do with one load of the first what each of them does with its own.
+/// Whether some loads have unit stride along `x` and are uniform along `y`, and others vary along `y`: a tile of
+/// several rows of threads makes the former once for all its rows.
 pub(crate) fn rows_share(
     function: &Function,
     list: &[Stmt],
@@ -455,7 +473,7 @@ pub(crate) fn rows_share(
     shares && differs && knows_rows(function)
 }
 
-/// Whether all threads of a row have a value in common.
+/// Whether a value is uniform in a row of threads.
 pub(crate) fn is_of_all(function: &Function, fixed: &Rematerializable, uniformity: &Uniformity, value: ExprId) -> bool {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same

@@ -1,8 +1,16 @@
-//! Loops of which each thread has its own number of turns, as `for k in range(i + 1)` over a row of a triangle.
+//! Trip counts that differ between lanes: `for k in range(i + 1)` over the rows of a triangle.
 //!
-//! Threads that walk along rows take such a loop together: all turns up to those of the thread with most of them, and in each of these
-//! every thread is asked whether it has it. How many the thread with most of them has is found out by the strip, in front of the loop.
-//! It does so whatever the numbers are, so nothing is lost by threads that have few: the others would walk on in any case.
+//! ```text
+//! for k in range(limit):                  for k in range(most):
+//!     body                                    has_turn = k < limit
+//!                                             if has_turn: body
+//! ```
+//!
+//! The loop runs for the maximum trip count over the lanes of a strip, and each iteration tests per lane whether it is
+//! within that lane's own count. The strip computes the maximum before the loop.
+//!
+//! Legal if no iteration changes the lane's limit and the limit is not loaded. It is meant for strips that transpose
+//! strided accesses; idle iterations of some lanes cost nothing there, because the other lanes need them anyway.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +23,20 @@ use crate::{
     source::Span,
 };
 
-/// A loop that was rewritten.
+/// A rewritten loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uneven {
-    /// What it counts by.
+    /// The induction variable.
     pub counter: LocalId,
-    /// Up to what a thread counts; no turn changes it.
+    /// The trip count of a lane; no iteration changes it.
     pub limit: ExprId,
-    /// The largest of a strip's limits, which nothing assigns but the strip.
+    /// The maximum of `limit` over the lanes of a strip; only the strip assigns it.
     pub most: LocalId,
-    /// Whether a thread has a turn: asked around all of it.
+    /// Whether a lane runs the iteration: the condition of the branch around the body.
     pub has_turn: ExprId,
 }
 
-/// Rewrites the body of a loop that counts up to a limit of each thread's own; `None` if that limit may change.
+/// Rewrites the body of a loop that counts up to `limit`; returns `None` if the limit may change.
 pub(crate) fn rewrite(
     function: &mut Function,
     (counter, limit): (LocalId, ExprId),
@@ -60,13 +68,13 @@ pub(crate) fn rewrite(
     if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = turn.first_mut() {
         *cond = nobody;
     }
-    // As a local it is no guard, which would part a row.
+    // The flag is a local, so that the condition does not become a guard, which would split the row.
     turn.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
     turn.push(Stmt { kind: StmtKind::If { cond: has_turn, then, otherwise: Block::new() }, span });
     Some(Uneven { counter, limit, most, has_turn })
 }
 
-/// How often statements read a local.
+/// The number of reads of a local in statements.
 pub(crate) fn reads(function: &Function, list: &[Stmt], local: LocalId) -> usize {
     let mut reads = 0;
     for_each_stmt(list, &mut |stmt| {
@@ -77,7 +85,7 @@ pub(crate) fn reads(function: &Function, list: &[Stmt], local: LocalId) -> usize
     reads
 }
 
-/// A new local, beside another one.
+/// Makes a new local of the same kind as another one.
 fn local(function: &mut Function, beside: LocalId, name: &str, ty: Type) -> LocalId {
     let beside = function.locals[beside].clone();
     let more = Local { name: name.to_owned(), ty, nonneg: false, counts: false, offset: false, ..beside };

@@ -1,4 +1,4 @@
-//! Passes that change how the threads of a block run a loop.
+//! Loop transformations: how the threads of a block run sequential loops.
 
 pub(crate) mod grid_stride;
 pub(crate) mod interchange;

@@ -1,5 +1,6 @@
-//! Loops that there are two of, one for counters that are never negative (`passes::split_signs`), where the counter begins at
-//! something that all threads share and a thread's number more.
+//! Sign unswitching of loops that `passes::split_signs` versioned: one version for counters that are never negative,
+//! one for all. Where the counter starts at the sum of a uniform value and a thread's number, the branch tests the
+//! uniform value only:
 //!
 //! ```text
 //! $c = int64($t) + $lane                 if int64($t) >= 0 { $c = int64($t) + $lane; loop { … } }
@@ -7,8 +8,9 @@
 //! else { loop { … } }
 //! ```
 //!
-//! The second loop is right for any counter, and the first one for those that begin at no less than what is shared. So all threads go
-//! the same way, and each loop has a counter of its own, which threads can take turns by.
+//! Legal because the first version is correct for counters that start at or above zero, which the sum does if the
+//! uniform value does; the second version is correct for any counter. The branch is then uniform, and each version has
+//! a counter of its own, so both can be interchanged with the thread loop.
 
 use crate::{
     analysis::{Rematerializable, for_each_mention, for_each_read},
@@ -25,7 +27,7 @@ use crate::{
     },
 };
 
-/// Asks what all threads share in place of what each of them has.
+/// Replaces varying sign tests of versioned loops by uniform ones.
 pub(crate) fn part(function: &mut Function, body: &mut Block) {
     let mut any = false;
     for_each_stmt(body, &mut |stmt| any |= asks(function, stmt).is_some());
@@ -37,7 +39,7 @@ pub(crate) fn part(function: &mut Function, body: &mut Block) {
     part_list(function, (&fixed, &alike), body);
 }
 
-/// By the local's index: it is assigned once, to the same for all threads of a block.
+/// By local: it is assigned once, to a value that is uniform in the block.
 pub(crate) fn alike(function: &Function, body: &[Stmt]) -> Vec<bool> {
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
@@ -46,7 +48,7 @@ pub(crate) fn alike(function: &Function, body: &[Stmt]) -> Vec<bool> {
     function.locals.iter().map(is_alike).collect()
 }
 
-/// The counter of two loops.
+/// The counter whose sign a branch between two loops tests.
 fn asks(function: &Function, stmt: &Stmt) -> Option<LocalId> {
     let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
     let is_loop = |arm: &[Stmt]| matches!(arm, [Stmt { kind: StmtKind::Loop { .. }, .. }]);
@@ -84,7 +86,8 @@ fn part_list(function: &mut Function, known: (&Rematerializable, &[bool]), list:
     }
 }
 
-/// Where a counter has its first value, if nobody asks for it, or assigns what it is made of, before the loops.
+/// The index of the assignment of a counter's first value. `None` if a statement before the loops reads or assigns the
+/// counter, or assigns a local that the first value reads.
 fn first_value(function: &Function, before: &[Stmt], counter: LocalId) -> Option<usize> {
     let init = before.iter().rposition(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == counter))?;
     let StmtKind::Assign(_, first) = before[init].kind else { return None };
@@ -97,7 +100,7 @@ fn first_value(function: &Function, before: &[Stmt], counter: LocalId) -> Option
     stays.then_some(init)
 }
 
-/// What all threads share of a sum, if the other part is never negative and nothing wraps.
+/// The uniform operand of a sum, if the other operand is never negative and the sum does not wrap.
 fn shared_part(function: &Function, (fixed, alike): (&Rematerializable, &[bool]), first: ExprId) -> Option<ExprId> {
     let Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) = function.class(first) else { return None };
     let shared = |local: LocalId| function.params.contains(&local) || alike.get(local.index()) == Some(&true);
@@ -117,7 +120,7 @@ fn shared_part(function: &Function, (fixed, alike): (&Rematerializable, &[bool])
     }
 }
 
-/// Whether a value that grows from thread to thread is `threadIdx.x`, or known not to be negative.
+/// Whether a value with unit stride is `threadIdx`, or cannot be negative.
 fn is_nonneg(function: &Function, fixed: &Rematerializable, id: ExprId) -> bool {
     match function.class(id) {
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => true,

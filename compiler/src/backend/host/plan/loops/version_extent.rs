@@ -1,9 +1,14 @@
-//! A copy of the body for arrays whose last extent is as short as in the launch that the code is compiled for: the three
-//! colors of a picture, the coordinates of points.
+//! Versioning on a constant last extent: a copy of the body for arrays whose last extent has the value that it has in
+//! the launch that the code is compiled for, for example the three colors of a picture or the coordinates of points.
 //!
-//! With that extent unknown `picture[y, x, 0]` is at an unknown distance from its neighbor, and LLVM gathers element by
-//! element; with a constant it loads whole vectors and sorts them. Loops over the colors have turns of a known number, too.
-//! Other launches run the body itself.
+//! ```text
+//! body                                    if channels == 3: body with the constant 3
+//!                                         else: body
+//! ```
+//!
+//! With an unknown extent, `picture[y, x, 0]` has an unknown stride along `x`, and LLVM emits gathers. With a constant,
+//! LLVM loads whole vectors and shuffles them, and loops over the extent have a constant trip count and are unrolled.
+//! It pays only if the extent is a factor of an index and the other factor varies between threads.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +23,11 @@ use crate::{
     },
 };
 
-/// Expressions of the largest body that has a copy.
+/// Maximum number of expressions of a body that is copied.
 const MOST_EXPRS: usize = 1500;
 
-/// Puts the copy before the body, if one is asked for and has anything to gain: the body is a choice between the two then,
-/// which a launch makes.
+/// Versions the body, if the launch has short extents and the copy pays. The body is then a single branch with a
+/// condition that is uniform for the launch.
 pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -> bool {
     let mut known: BTreeMap<LocalId, i128> = function
         .params
@@ -43,7 +48,7 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     }
     let asked: Vec<(LocalId, i128)> =
         known.iter().filter(|(local, _)| asks.contains(local)).map(|(&local, &extent)| (local, extent)).collect();
-    // `height, width, channels = picture.shape`.
+    // A local such as `channels` in `height, width, channels = picture.shape` has the same extent.
     let once = unroll::assigned_once(body);
     for stmt in body.iter() {
         if let StmtKind::Assign(local, value) = stmt.kind
@@ -68,8 +73,8 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     true
 }
 
-/// Whether such an extent lies between what neighboring threads touch: it is a factor of an index, and the other one says
-/// which thread it is. Elsewhere nothing is gained.
+/// Whether the stride between threads depends on such an extent: it is a factor of an index, and the other factor
+/// varies between threads.
 fn is_between_threads(function: &Function, body: &Block, known: &BTreeMap<LocalId, i128>) -> bool {
     let fixed = Rematerializable::of(function, body);
     let mut found = false;
@@ -87,7 +92,7 @@ fn is_between_threads(function: &Function, body: &Block, known: &BTreeMap<LocalI
     found
 }
 
-/// The extent that a slot of the kernel is likely to have.
+/// The extent that a slot of the kernel has in the launch that the code is compiled for.
 fn extent(module: &Module, slot: &SlotSource) -> Option<u8> {
     let SlotSource::Argument { param, path, field: SlotField::Shape(axis) } = slot else { return None };
     let Some(ArgItem::Array(array)) = module.params.get(*param as usize)?.ty.leaf(path) else { return None };

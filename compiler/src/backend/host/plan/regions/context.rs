@@ -1,8 +1,11 @@
-//! Which values a thread carries from one segment to the next, and so need memory of their own for each thread.
+//! Liveness across barriers: the locals and local arrays that are live from one parallel region to another, and so need
+//! a context array with an element for each thread.
 //!
-//! A local crosses if some segment may read it before assigning it. Each segment works on copies: what it may read
-//! first is fetched when a thread starts, what it assigned is put back when the thread ends; in between LLVM keeps
-//! it in registers. Fixed locals never cross: they are computed again.
+//! A local is live across a barrier if a region may read it before assigning it. Each region works on copies in
+//! registers: it loads such locals when a thread enters the region, and stores those that it assigns when the thread
+//! leaves it. Rematerializable locals need no context array; each region that reads them computes them again.
+//!
+//! The analysis also decides which regions may be annotated as parallel for LLVM.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +20,17 @@ use crate::{
 
 type Set = BTreeSet<LocalId>;
 
-/// What has a place for each thread.
+/// What is live across barriers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crossing {
-    /// Locals, one element a thread.
+    /// Locals; each has a context array with one element for each thread.
     pub locals: Vec<LocalId>,
-    /// Thread-local arrays, one after the other.
+    /// Local arrays; each thread has its own.
     pub arrays: Vec<LocalArrayId>,
 }
 
-/// Fills in what the segments fetch, put back and compute again. Nobody writes what the parameters `read_only` point to.
+/// Fills in which locals each segment loads, stores and recomputes, and whether it is parallel. No thread writes the
+/// memory that the parameters in `read_only` point to.
 pub(crate) fn analyse(
     function: &Function,
     nodes: &mut [Node],
@@ -60,7 +64,7 @@ pub(crate) fn analyse(
                 segment.locals.push(local);
             }
         }
-        // What is put back must hold a value on every way out.
+        // A local that only some paths assign is loaded too, so that its copy holds the right value when it is stored.
         let partly = uses.assigned.iter().filter(|local| !uses.definite.contains(local));
         segment.load.extend(partly.filter(|local| !uses.exposed.contains(local)));
         segment.store = uses.assigned.into_iter().collect();
@@ -86,7 +90,7 @@ pub(crate) fn analyse(
     Crossing { locals: crossing.into_iter().collect(), arrays }
 }
 
-/// Adds a fixed local, and before it those that it is computed from.
+/// Adds a rematerializable local to `order`, after the locals that its value reads.
 pub(crate) fn recompute(
     function: &Function,
     fixed: &Rematerializable,
@@ -107,8 +111,8 @@ pub(crate) fn recompute(
     }
 }
 
-/// Arrays whose contents live on after a segment, or may: those that two segments or two turns mention, and all where
-/// a pointer into one may cross.
+/// Arrays that may be live across a barrier: those that several segments mention, or one that may run repeatedly. All
+/// arrays are, if a pointer that may point into one is.
 fn crossing_arrays(
     function: &Function,
     nodes: &mut [Node],
@@ -150,14 +154,14 @@ fn for_each_array(
     for_each_stmt(&segment.body, &mut |stmt| stmt.kind.exprs().into_iter().for_each(&mut look));
 }
 
-/// How a segment uses locals.
+/// Uses of locals in a segment.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
-    /// May be read before they are assigned.
+    /// Locals that may be read before they are assigned (upward-exposed).
     pub exposed: Set,
-    /// Are assigned somewhere.
+    /// Locals that are assigned on some path.
     pub assigned: Set,
-    /// Are assigned on every way through.
+    /// Locals that are assigned on every path.
     definite: Set,
 }
 
@@ -172,16 +176,17 @@ impl Uses {
     }
 }
 
-/// Walks statements with the set of locals that are assigned by then.
+/// Forward dataflow over statements, with the set of locals that are assigned on every path to the position.
 struct Flow<'a> {
     function: &'a Function,
     exposed: Set,
-    /// For each loop around the position, what is assigned at all of its breaks; `None` before the first.
+    /// For each loop around the position, the locals that are assigned at all of its breaks; `None` before the first
+    /// break.
     breaks: Vec<Option<Set>>,
 }
 
 impl Flow<'_> {
-    /// What is assigned at the end, if the end can be reached.
+    /// The locals that are assigned at the end of a block; `None` if its end is unreachable.
     fn block(&mut self, block: &[Stmt], mut set: Set) -> Option<Set> {
         for stmt in block {
             for root in stmt.kind.exprs() {
@@ -199,7 +204,7 @@ impl Flow<'_> {
                 }
                 StmtKind::Loop { body, step } => {
                     self.breaks.push(None);
-                    // A `continue` reaches the step with less than the end of the body has.
+                    // A `continue` may reach the step with fewer locals assigned than the end of the body.
                     let end = self.block(body, set.clone());
                     let before_step = if escapes(body).continues { set } else { end.unwrap_or(set) };
                     self.block(step, before_step);
@@ -222,7 +227,7 @@ impl Flow<'_> {
     }
 }
 
-/// What is assigned on both ways; a way that is not reached adds nothing.
+/// The locals that are assigned on both paths; an unreachable path does not restrict the set.
 fn both(a: Option<Set>, b: Option<Set>) -> Option<Set> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.intersection(&b).copied().collect()),

@@ -1,4 +1,5 @@
-//! Segments are relieved of what they compute for nobody: a fixed local is computed again by whoever reads it.
+//! Dead code elimination in segments: an assignment of a rematerializable local is dead if its own segment does not
+//! read the local, because each other segment computes the local again.
 
 use crate::{
     analysis::{Rematerializable, for_each_read},
@@ -6,7 +7,8 @@ use crate::{
     ir::{Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
-/// Drops assignments of fixed locals that their own segment does not read, and the segments that do nothing then.
+/// Removes assignments of rematerializable locals that their own segment does not read, and segments that are empty
+/// afterwards.
 pub(crate) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: &mut Vec<Node>) {
     nodes.retain_mut(|node| match node {
         Node::Segment(segment) => {
@@ -40,7 +42,7 @@ pub(crate) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: 
 fn drop_in(function: &Function, fixed: &Rematerializable, segment: &mut Segment) {
     let mut reads = vec![0_u32; function.locals.len()];
     count_reads(function, &segment.body, &mut |local| reads[local.index()] += 1);
-    // From the end on: what was dropped reads nothing any more.
+    // In reverse order, because a removed assignment no longer reads other locals.
     for index in (0..segment.body.len()).rev() {
         let StmtKind::Assign(local, value) = segment.body[index].kind else { continue };
         if fixed.value(local).is_some() && reads[local.index()] == 0 {

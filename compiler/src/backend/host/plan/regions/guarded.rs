@@ -1,8 +1,9 @@
-//! Parts of a kernel that only the threads of a guard run, with barriers inside: `if i < n: …` and what follows
-//! `if i >= n: return`.
+//! Guarded regions: statements with barriers inside that only the threads of a guard run, as in `if i < n: …` and
+//! after `if i >= n: return`.
 //!
-//! Where the guard depends on nothing that changes while the block runs, each segment inside takes it into its bounds,
-//! and neither a mask nor a test is needed.
+//! The guard must not depend on values that change while the block runs. Each segment inside then takes the guard into
+//! the bounds of its thread loop, and needs neither a mask nor a test. An offset of an interchanged loop may occur in a
+//! guard too, where it is uniform: it does not change within an iteration.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,21 +19,22 @@ use crate::{
     ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
 
-/// The guarded parts of a body; statements are known by their address.
+/// The guarded regions of a body. Statements are identified by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    /// `If`s, with the guard of `then`.
+    /// Branches, with the guard of `then`.
     ifs: HashMap<*const Stmt, Guard>,
-    /// Early returns at the level of the kernel, with the guard of what follows.
+    /// Early returns, with the guard of the statements after them.
     returns: HashMap<*const Stmt, Guard>,
-    /// Locals that are assigned inside an `If` and mentioned outside of it.
+    /// Locals that are mentioned both inside and outside of a guarded branch.
     escaping: HashSet<LocalId>,
-    /// Offsets of strided loops that guards of `If`s ask for, each inside of its loop.
+    /// Offsets of grid-stride loops that guards of branches read; each such guard is inside its loop.
     offsets: HashSet<LocalId>,
 }
 
 impl Regions {
-    /// Finds the guarded parts that hold a barrier. Offsets in `apart` are not the same for all threads.
+    /// Finds the guarded branches that contain a barrier, and the guarded early returns. Offsets in `apart` are
+    /// varying.
     pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Rematerializable, apart: &[LocalId]) -> Self {
         let mut this = Self::default();
         let offsets = |local: LocalId| function.locals[local].offset && !apart.contains(&local);
@@ -65,28 +67,28 @@ impl Regions {
         this
     }
 
-    /// The guard of an `If`'s `then`, if it is one.
+    /// The guard of a branch's `then`, if it is a guarded region.
     pub(crate) fn inside(&self, stmt: &Stmt) -> Option<&Guard> {
         self.ifs.get(&ptr::from_ref(stmt))
     }
 
-    /// The guard of what follows an early return, if it is one.
+    /// The guard of the statements after an early return, if they are a guarded region.
     pub(crate) fn after(&self, stmt: &Stmt) -> Option<&Guard> {
         self.returns.get(&ptr::from_ref(stmt))
     }
 
-    /// `true` if some guarded part may assign a local that is seen outside of it.
+    /// Whether a guarded region may assign a local that is mentioned outside of it.
     pub(crate) fn escapes(&self, local: LocalId) -> bool {
         self.escaping.contains(&local)
     }
 
-    /// The offsets that guards take to be the same for all threads.
+    /// Offsets that guards require to be uniform.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = LocalId> {
         self.offsets.iter().copied()
     }
 }
 
-/// A condition as a guard, if all of it can be one and it depends on the thread.
+/// A condition as a guard, if all of it can be part of the guard and it depends on the thread.
 fn whole_guard(
     function: &Function,
     fixed: &Rematerializable,
@@ -102,12 +104,13 @@ fn whole_guard(
     (parts.residual.is_empty() && (dependence.x || dependence.row)).then_some(parts.guard)
 }
 
-/// `true` if a condition can be a guard that lasts as long as the block.
+/// Whether a condition is a guard whose value does not change while the block runs.
 pub(crate) fn is_guard(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|_| false).is_some()
 }
 
-/// `true` if a condition can be a guard that lasts as long as the block, or a turn of the strided loop around it.
+/// Whether a condition is a guard whose value does not change while the block runs, or during an iteration of the
+/// grid-stride loop around it.
 pub(crate) fn is_guard_of_turn(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|local| function.locals[local].offset).is_some()
 }

@@ -1,4 +1,4 @@
-//! Statements of loops that threads leave in different turns: how they are taken apart, and what is made of them.
+//! Builders for masked loops: they split the exit tests of a loop, rename its counter, and copy its statements.
 
 use crate::{
     analysis::for_each_mention,
@@ -13,7 +13,7 @@ use crate::{
     source::Span,
 };
 
-/// Builds statements at one place.
+/// Builds statements with one span.
 pub(super) struct Build<'a> {
     pub(super) function: &'a mut Function,
     pub(super) span: Span,
@@ -57,14 +57,14 @@ impl Build<'_> {
         self.push(ExprKind::Local(local), self.function.locals[local].ty)
     }
 
-    /// A branch for threads of which a local is not zero.
+    /// `if local != 0: then`.
     pub(super) fn when(&mut self, local: LocalId, then: Block) -> Stmt {
         let cond = self.is_set(local);
         self.stmt(StmtKind::If { cond, then, otherwise: Block::new() })
     }
 
-    /// The turns that a thread takes alone from some turn on, whose first statements it may already have done; `own` has what
-    /// all count by, and what it counts by itself.
+    /// The loop that runs one lane's remaining iterations. It starts again at the first statement of the current
+    /// iteration, which the lane may have run before. `own` holds the counter of all lanes, and the lane's own counter.
     pub(super) fn alone(&mut self, turn: &Block, step: &Block, own: Option<(LocalId, LocalId)>) -> Block {
         let (mut body, mut step) = (self.again(turn), self.again(step));
         let mut all = Block::new();
@@ -77,7 +77,7 @@ impl Build<'_> {
         all
     }
 
-    /// Has statements mention another local.
+    /// Replaces a local in statements.
     pub(super) fn rename(&mut self, list: &mut Block, from: LocalId, to: LocalId) {
         let mut reads = Vec::new();
         for_each_expr_of_block(self.function, list, &mut |id| reads.push(id));
@@ -91,7 +91,7 @@ impl Build<'_> {
         }
     }
 
-    /// Has a turn read what counts in place of copies of it, which threads that have left would not have.
+    /// Replaces reads of copies of the counter by reads of the counter: lanes that have left do not assign the copies.
     pub(super) fn read_counter(&mut self, turn: &mut Block, counter: LocalId, mentions: &[u32]) {
         let mut at = 0;
         while let Some(stmt) = turn.get(at) {
@@ -120,8 +120,8 @@ impl Build<'_> {
         }
     }
 
-    /// Makes a test of its own of the first part of one whose second part is only looked at after it:
-    /// `if a: t = b`, `else: t = False`, `if not t: break`.
+    /// Splits a short-circuit test that is stored in a local, `if a: t = b`, `else: t = False`, `if not t: break`, into
+    /// two exits: `if not a: break`, `if not b: break`.
     pub(super) fn named_test(&mut self, turn: &mut Block, mentions: &[u32]) -> bool {
         let [
             Stmt { kind: StmtKind::If { cond, then: first, otherwise: second }, .. },
@@ -149,7 +149,7 @@ impl Build<'_> {
         true
     }
 
-    /// Makes two tests of a first one for two things, of which the second is not looked at without the first.
+    /// Splits a first exit test `if not (a and b): break` into `if not a: break`, `if not b: break`.
     pub(super) fn part_test(&mut self, turn: &mut Block) -> bool {
         let Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) = turn.first() else { return false };
         let (cond, then) = (*cond, then.clone());
@@ -166,7 +166,7 @@ impl Build<'_> {
         true
     }
 
-    /// Puts tests for two things in place of a turn's first statements.
+    /// Replaces the first statements of the body by two exit tests.
     fn tests_of(&mut self, turn: &mut Block, replaced: usize, [first, second]: [ExprId; 2], then: Block) {
         let again = self.again(&then);
         let tests = [(first, again), (second, then)].map(|(holds, then)| {
@@ -176,13 +176,14 @@ impl Build<'_> {
         turn.splice(..replaced, tests);
     }
 
-    /// Statements once more, of expressions of their own.
+    /// Copies statements with new expressions.
     pub(super) fn again(&mut self, list: &[Stmt]) -> Block {
         let mut copied = |stmt: &Stmt| stmt.kind.clone().map_exprs(&mut |id| self.function.copy_expr(id));
         list.iter().map(|stmt| Stmt { kind: copied(stmt), span: stmt.span }).collect()
     }
 
-    /// How many of the first statements do nothing but compute and leave the loop, the same if they are done once more.
+    /// The number of leading statements that are exit tests and computations without loads, if running them twice has
+    /// the same effect as running them once.
     pub(super) fn tests(&self, list: &[Stmt]) -> usize {
         let loads = |root: ExprId| {
             let mut loads = false;
@@ -202,8 +203,9 @@ impl Build<'_> {
         if again && tests < list.len() { tests } else { 0 }
     }
 
-    /// What each thread loads that is still in the loop, from an address that all have in common. The loads are taken out of what comes
-    /// before the first branch, and of its condition.
+    /// Hoists loads that every active lane makes from a uniform address. Takes them from the assignments before the
+    /// first branch, and from its condition, and replaces each by a read of a new local. Returns the assignments of
+    /// these locals.
     pub(super) fn loads_of_all(&mut self, list: &mut Block, is_of_all: &dyn Fn(&Function, ExprId) -> bool) -> Block {
         let mut values: Vec<(LocalId, ExprId)> = Vec::new();
         let mut loads = Block::new();
@@ -239,7 +241,7 @@ impl Build<'_> {
         loads
     }
 
-    /// The loads of an expression that are made whatever else it finds.
+    /// The loads of an expression that are evaluated unconditionally.
     fn surely_loaded(&self, root: ExprId, found: &mut Vec<ExprId>) {
         match self.function.exprs[root].kind.class() {
             Class::Load(pointer) => {
@@ -258,8 +260,8 @@ impl Build<'_> {
         }
     }
 
-    /// A copy of an expression in which the locals that were assigned before are what they were assigned; `None` if one of these
-    /// values may be another one by now.
+    /// Copies an expression and substitutes the values of the locals assigned before. Returns `None` if such a value
+    /// may have changed since.
     fn copy(&mut self, root: ExprId, values: &[(LocalId, ExprId)]) -> Option<ExprId> {
         let Expr { kind, ty, .. } = self.function.exprs[root].clone();
         if let Class::Leaf(Leaf::Local(local)) = kind.class()

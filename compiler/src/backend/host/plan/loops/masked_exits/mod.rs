@@ -1,8 +1,8 @@
-//! Loops that threads leave in different turns (`break`, `while`, `for k in range(lengths[i])`), rewritten so that a strip of
-//! threads takes all turns together until the last of them has left.
+//! Masked loops: loops with divergent exits (`break`, `while`, `for k in range(lengths[i])`), rewritten so that a strip
+//! of threads runs all iterations in lockstep while any lane is active.
 //!
-//! Each thread knows whether it is still in the loop; what a turn does is a branch on that, and a jump becomes a branch around
-//! what it skips:
+//! Each lane has a predicate, `alive`, which says whether it is still in the loop. The body of an iteration becomes a
+//! branch on it, and each jump becomes a branch around the statements that it skips:
 //!
 //! ```text
 //! for k in range(n):                    for k in range(n):
@@ -14,8 +14,14 @@
 //!                                               total += value
 //! ```
 //!
-//! That no thread is left is all that is asked about a strip. What then comes first, somebody does: loads from an address that all
-//! have in common need no branch.
+//! After the test for active lanes, at least one lane runs the start of the body, so loads from uniform addresses need
+//! no mask there. Once a strip has [`FEW`] active lanes or fewer, from iteration [`FIRST_TURNS`] on, these lanes run
+//! their remaining iterations one after the other.
+//!
+//! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
+//! may go on counting: the loop's counter is read by no other code, or a copy of it counts. Rejected are loops that
+//! divide by varying integers or call math functions, loops with accesses that are neither uniform nor contiguous in a
+//! row of threads, and loops that LLVM vectorizes within a single thread.
 
 mod build;
 
@@ -40,38 +46,39 @@ use crate::{
 };
 use build::Build;
 
-/// So many threads of a strip that are still in a loop go on one after the other, but not before so many turns.
+/// Lanes of a strip finish the loop one after the other when at most `FEW` are active, from iteration `FIRST_TURNS` on.
 const FEW: u32 = 2;
 const FIRST_TURNS: u32 = 8;
 
-/// What a strip asks about a loop that its threads leave in different turns.
+/// A masked loop, as the strip that runs it sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
-    /// Not zero for each thread that is still in the loop; `I32`.
+    /// Not zero while the lane is in the loop; `I32`.
     pub alive: LocalId,
-    /// How many turns there were, the same for all; `I32`.
+    /// Number of iterations so far, uniform; `I32`.
     pub turns: LocalId,
-    /// The conditions of branches that leave the loop: whether few threads are in it, which go on alone, and whether none is. Their
-    /// values are what the strip finds.
+    /// Conditions of the two branches that leave the loop: whether few lanes are active, which then finish it one by
+    /// one, and whether none is. The strip computes their values.
     pub few: ExprId,
     pub none: ExprId,
-    /// The condition of the branch after the loop in which threads that took the loop's first exit assign what they assign there, if
-    /// there is one. It belongs to the strip of the loop: it reads values that each strip has its own of.
+    /// Condition of the branch after the loop that holds the assignments of the loop's first exit, if there are any. It
+    /// belongs to the loop's strip, because it reads values that differ between strips.
     after: Option<ExprId>,
-    /// It ends for each thread, if it does not leave it before.
+    /// The loop has a trip count, so it terminates for each thread even without its other exits.
     pub ends: bool,
-    /// Each thread has a number of turns, which may be taken in any order.
+    /// The loop has a trip count for each lane and no recurrence, so LLVM may reorder its iterations.
     sums: bool,
 }
 
 impl Leaving {
-    /// If a condition is one of these: how many threads there may be, from which turn on; before it there may be none.
+    /// If a condition is `few` or `none`: the number of active lanes up to which it holds, and the iteration from which
+    /// on that applies. Before that iteration it holds if no lane is active.
     pub(crate) fn asks(&self, cond: ExprId) -> Option<(u32, u32)> {
         let most = if cond == self.few { FEW } else { 0 };
         (cond == self.few || cond == self.none).then_some((most, FIRST_TURNS))
     }
 
-    /// Whether a strip of nodes has the branch after the loop, or there is none.
+    /// Whether a strip of nodes contains the branch after the loop, or there is no such branch.
     pub(crate) fn ends_in(&self, strip: &[Node]) -> bool {
         self.after.is_none_or(|after| {
             let is_after = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == after);
@@ -85,21 +92,23 @@ impl Leaving {
     }
 }
 
-/// Where threads assign what they assign at a loop's first exit.
+/// Where the threads run the assignments of a loop's first exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitAssignments {
-    /// After the loop: its exit is a plain `break`, as loops with a trip count have. Legal if that is part of the loop's strip
-    /// ([`Leaving::ends_in`]): strips leave the loop in different iterations, so values that a strip's threads share differ between strips.
+    /// After the loop: its exit is a plain `break`, as in loops with a trip count. Legal if that branch is part of the
+    /// loop's strip ([`Leaving::ends_in`]): strips leave the loop in different iterations, so values that are uniform
+    /// in a strip differ between strips.
     AfterLoop,
     /// In the branch that leaves the loop.
     InExitBranch,
 }
 
-/// Rewrites the loops of a kernel's body that a row of threads stays together in until they leave it. They are taken together by
-/// strips or not at all.
+/// Rewrites the loops of a kernel's body that have divergent exits and whose accesses are uniform or contiguous in a
+/// row of threads. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not
+/// hold one.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<Leaving> {
     let mut marked = Vec::new();
-    // From the last one on: a loop that is rewritten moves those behind it.
+    // In reverse order, because rewriting a loop shifts the indices of the statements after it.
     for path in interchange::candidates(function, body).into_iter().rev() {
         if !is_left_apart(function, body, &path) {
             continue;
@@ -113,12 +122,12 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignm
     marked
 }
 
-/// Whether threads leave a loop in different turns, and vectors of them are worth it.
+/// Whether a loop has divergent exits and vectors of threads may pay.
 fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
     let mut body = body.clone();
     let fixed = Rematerializable::of(function, &body);
     let regions = Regions::of(function, &body, &fixed, &[]);
-    // What a block's threads count by is the same for them, whoever counts.
+    // No local is pinned as varying: a counter is uniform even where each thread's own code increments it.
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
     let Some((&index, outer)) = path.split_last() else { return false };
     let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
@@ -126,7 +135,8 @@ fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
     uniformity.splits_loop(stmt) && !divides(function, here) && !interchange::computes(function, here)
 }
 
-/// The body with a loop rewritten, if its threads stay together then; with `own_test` its first test is each thread's own.
+/// The body with one loop rewritten, if the result needs no mask and its accesses are uniform or contiguous. With
+/// `own_test` the loop's first test is evaluated per lane; otherwise it remains the loop's uniform exit.
 fn attempt(
     function: &Function,
     body: &Block,
@@ -152,7 +162,7 @@ fn attempt(
     if !interchange::stays_together(&function, &together, &body, &fixed, &uniformity) {
         return None;
     }
-    // LLVM makes vectors of such turns of one thread.
+    // LLVM vectorizes such a loop within one thread.
     let of_all = |pointer: ExprId| interchange::is_of_all(&function, &fixed, &uniformity, pointer);
     if leaving.sums && accesses(&function, &together).into_iter().all(of_all) {
         return None;
@@ -162,7 +172,7 @@ fn attempt(
     Some((function, body, leaving))
 }
 
-/// Rewrites a loop of a list; what is known of it, and where it is then.
+/// Rewrites one loop of a list. Returns the loop's description and its new index.
 fn rewrite(
     function: &mut Function,
     list: &mut Block,
@@ -210,7 +220,7 @@ fn rewrite(
         if !is_exit(&then, &otherwise) {
             return None;
         }
-        // Threads that are still in the loop assign what is assigned before the jump.
+        // Lanes that are still active run the assignments before the jump.
         let jump = then.pop()?;
         then.extend(build.again(&left));
         let mut leaves = Block::new();
@@ -257,31 +267,32 @@ fn rewrite(
     Some((Leaving { alive, turns, few, none, after: cond_after, ends, sums }, at))
 }
 
-/// The condition of a branch that does nothing but leave a loop.
+/// The condition of a branch whose only effect is to leave the loop.
 fn is_test(stmt: &Stmt) -> Option<ExprId> {
     let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
     let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
     leaves.then_some(*cond)
 }
 
-/// Whether the arms of a branch say that a thread leaves the loop, perhaps with some values, and nothing else.
+/// Whether a branch only leaves the loop, possibly after some assignments.
 fn is_exit(then: &[Stmt], otherwise: &[Stmt]) -> bool {
     let Some((last, rest)) = then.split_last() else { return false };
     let plain = rest.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
     plain && matches!(last.kind, StmtKind::Break) && otherwise.is_empty()
 }
 
-/// What counts the turns of a loop, the same for all threads.
+/// The uniform counter of a loop.
 struct Counted {
-    /// The last statement of a turn does.
+    /// The increment is the last statement of the body, not the loop's step.
     moves: bool,
-    /// What it counts by.
+    /// The induction variable.
     local: LocalId,
-    /// The first value, if somebody reads the local behind the loop: in the loop another one counts.
+    /// Its constant first value, if other code reads the local: a copy of it counts in the loop.
     twin: Option<i128>,
 }
 
-/// What counts the turns of a loop of a list, if something does; `None` if that may not go on for threads that have left.
+/// The counter of a loop, if it has one. Returns `None` if the loop cannot be rewritten because its counter must stop
+/// for lanes that have left.
 #[expect(clippy::option_option, reason = "that nothing counts is an answer, too")]
 fn counted(function: &Function, list: &[Stmt], index: usize, mentions: &[u32]) -> Option<Option<Counted>> {
     let here = list.get(index..=index)?;
@@ -330,10 +341,10 @@ fn counted(function: &Function, list: &[Stmt], index: usize, mentions: &[u32]) -
     }
 }
 
-/// Has all threads load what those load that are still in a loop which was rewritten, from addresses that they have in common: as
-/// long as a turn gets so far some thread is in it, and none need be asked whether it may.
+/// Hoists loads from uniform addresses out of the branch on `alive`, so that they run once for all lanes. Legal because
+/// at least one lane is active after the exit of the loop.
 fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Rematerializable, uniformity: &Uniformity) {
-    // The branch is the last but for what keeps the loop together.
+    // Two statements follow the branch: the increment of the iteration count, and the barrier.
     let Some(at) = turn.len().checked_sub(3) else { return };
     let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = turn.get_mut(at) else { return };
     let loads = Build { function, span: *span }
@@ -341,7 +352,7 @@ fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Rematerializab
     turn.splice(at..at, loads);
 }
 
-/// All addresses at which statements touch memory.
+/// The addresses of all accesses in statements.
 fn accesses(function: &Function, list: &[Stmt]) -> Vec<ExprId> {
     let mut found = Vec::new();
     for_each_stmt(list, &mut |stmt| {
@@ -357,7 +368,8 @@ fn accesses(function: &Function, list: &[Stmt]) -> Vec<ExprId> {
     found
 }
 
-/// Whether statements divide integers by what is not known: a division for each thread that does it, one after the other.
+/// Whether statements divide integers by a value that is not constant, or compute powers: LLVM scalarizes these per
+/// lane.
 pub(crate) fn divides(function: &Function, list: &[Stmt]) -> bool {
     use BinaryOp::{
         Add, AddExact, And, Div, DivNonneg, FloorDiv, FloorMod, Max, Min, ModNonneg, Mul, MulExact, Or, Pow, Shl, Shr,
