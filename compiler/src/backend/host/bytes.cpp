@@ -1,8 +1,10 @@
-/* Sums of bytes in 16 bits: a program adds up neighbors of a picture in 32 or 64 bits, which fit in 16, and vectors of
- * these have twice as many elements. LLVM narrows only what is cut off in the end.
+/* Narrowing: arithmetic on vectors of 32-bit or 64-bit integers becomes arithmetic on 16-bit vectors, which have two or
+ * four times as many elements. For example, a kernel sums the neighboring bytes of an image in `int32`. LLVM itself
+ * narrows only computations whose result is truncated.
  *
- * Values are known by the least and the largest they may be, from bytes on. What is computed of them alone is computed
- * in 16 bits where all of it fits, if that is more than what has to be widened for others. */
+ * Legality: an interval analysis, which starts at extended bytes, shows that each narrowed value fits in a signed
+ * 16-bit integer. Profitability: values that use each other form a group. A group is narrowed if it has at least
+ * `WORTH` operations for each of its values that must be widened again for other users. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -24,21 +26,22 @@ namespace {
 
 constexpr int64_t LEAST = -32768, LARGEST = 32767;
 
-/* How deep a sum is looked into. */
+/* The recursion limit of the interval analysis. */
 constexpr unsigned DEEPEST = 200;
 
-/* Elements of the shortest vector of 16 bits. */
+/* The minimum number of elements of a narrowed vector. */
 constexpr unsigned SHORTEST = 8;
 
-/* So many operations are worth one that widens their result. */
+/* The minimum number of narrowed operations for each value that is widened again. */
 constexpr unsigned WORTH = 3;
 
+/* A closed interval. */
 struct Between {
   int64_t low, high;
   bool fits() const { return LEAST <= low && low <= high && high <= LARGEST; }
 };
 
-/* A vector of integers that are wider than 16 bits. */
+/* The type, if it is a vector of at least `SHORTEST` 32-bit or 64-bit integers; otherwise null. */
 FixedVectorType *wide(Type *type) {
   auto *vector = dyn_cast<FixedVectorType>(type);
   if (!vector || vector->getNumElements() < SHORTEST) return nullptr;
@@ -68,7 +71,7 @@ public:
 private:
   Function &function;
   DenseMap<Value *, std::optional<Between>> known;
-  /* What is computed in 16 bits. */
+  /* The instructions that are computed in 16 bits. */
   DenseMap<Instruction *, bool> chosen;
   SmallVector<Instruction *, 16> widened;
   DenseMap<Value *, Value *> narrow;
@@ -81,7 +84,7 @@ private:
     return of_all->getSExtValue();
   }
 
-  /* Between which two integers the elements are, if these fit. */
+  /* The interval of the elements' values, if it is known and fits in 16 bits. */
   std::optional<Between> between(Value *value, unsigned depth) {
     if (auto constant = splat(value)) {
       Between one{*constant, *constant};
@@ -139,7 +142,7 @@ private:
       if (!constant || *constant < 1) return std::nullopt;
       return Between{a->low / *constant, a->high / *constant};
     case Instruction::And:
-      /* What is not negative has no bits above its own, whatever the other has. */
+      /* One nonnegative operand is enough: it clears the upper bits of the other one. */
       if (a->low < 0 && b->low < 0) return std::nullopt;
       if (a->low < 0 || b->low < 0) return Between{0, a->low < 0 ? b->high : a->high};
       return Between{0, std::min(a->high, b->high)};
@@ -168,7 +171,7 @@ private:
     return Between{std::min(a->low, b->low), std::min(a->high, b->high)};
   }
 
-  /* A leaf: it is made of bytes again where it is asked for in 16 bits. */
+  /* A leaf is an extended byte. Its 16-bit version extends the byte again. */
   static bool is_leaf(Instruction &node) {
     return isa<ZExtInst, SExtInst>(node) && node.getOperand(0)->getType()->getScalarSizeInBits() == 8;
   }
@@ -181,7 +184,7 @@ private:
     return node && found != known.end() && found->second;
   }
 
-  /* Takes the values that are known in groups that hang together, each if that is worth it. */
+  /* Groups the values with known intervals by their def-use edges, and chooses the groups that are profitable. */
   void choose() {
     EquivalenceClasses<Instruction *> groups;
     for (auto &[value, range] : known) {
@@ -207,7 +210,7 @@ private:
         if (chosen.count(&node) && is_asked_for(node)) widened.push_back(&node);
   }
 
-  /* Whether someone needs all bits of a value. */
+  /* Whether any user needs the value at its full width. */
   bool is_asked_for(Instruction &node) {
     for (User *user : node.users()) {
       auto *instruction = dyn_cast<Instruction>(user);
@@ -216,7 +219,7 @@ private:
     return false;
   }
 
-  /* Whether an instruction that is not narrowed itself may have its operands in 16 bits. */
+  /* Whether an instruction that is not narrowed itself accepts 16-bit operands. */
   bool takes_narrow(Instruction &user) {
     if (isa<TruncInst>(user)) return user.getType()->getScalarSizeInBits() <= 16;
     if (!isa<ICmpInst>(user)) return false;
@@ -236,7 +239,7 @@ private:
     return FixedVectorType::get(Type::getInt16Ty(value->getContext()), vector->getNumElements());
   }
 
-  /* A value in 16 bits. */
+  /* The value as a 16-bit vector. */
   Value *narrowed(Value *value) {
     auto seen = narrow.find(value);
     if (seen != narrow.end()) return seen->second;
@@ -291,7 +294,7 @@ private:
     left.push_back(root);
   }
 
-  /* For those who need all bits. */
+  /* Sign-extends a narrowed value for the users that need its full width. */
   void widen(Instruction *node) {
     Value *from = narrowed(node);
     SmallVector<Use *, 4> uses;

@@ -1,4 +1,4 @@
-/* What LLVM knows of a CPU by its name, which its C interface does not tell. */
+/* The features of a CPU by its name, a query that LLVM's C interface lacks. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -7,12 +7,13 @@
 #include <set>
 #include <string>
 
-/* The features of an x86-64 CPU: `+sse,+avx`; null if LLVM knows none of that name. Freed with LLVMDisposeMessage. */
+/* The features of an x86-64 CPU, such as `+sse,+avx`; null if LLVM does not know the name. The caller frees the string
+ * with LLVMDisposeMessage. */
 extern "C" char *weft_cpu_features(const char *name) {
   if (llvm::X86::parseArchX86(name, /*Only64Bit=*/true) == llvm::X86::CK_None) return nullptr;
   llvm::SmallVector<llvm::StringRef, 64> named;
   llvm::X86::getFeaturesForCPU(name, named);
-  /* Those that it has by name, and those that these need. */
+  /* The CPU's own features, and the features that they imply. */
   llvm::StringMap<bool> features;
   for (llvm::StringRef feature : named) {
     features[feature] = true;

@@ -1,7 +1,7 @@
-//! The CPU that code is made for: this machine's, or a lesser one that this machine can stand for.
+//! The target CPU of host code, and its properties: this machine's CPU, or one whose code this machine can run.
 //!
-//! What a plan depends on is a property of the planned CPU, which is the same one unless `WEFT_HOST_PLAN` names another: any machine
-//! makes the plans of every CPU. What the code generator depends on is a property of the CPU itself.
+//! Plans depend on properties of the planned CPU. It is the target CPU unless `WEFT_HOST_PLAN` names another one, so
+//! any machine can make the plans of every CPU. The code generator depends on properties of the target CPU itself.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +12,10 @@ use crate::{
     request::{HostCpu, PlannedCpu},
 };
 
-/// What every CPU has for which there is code.
+/// The baseline CPU, whose features every machine has.
 const LEAST: &str = "x86-64";
 
-/// What lets LLVM make vectors of 512 bits.
+/// The feature change that enables 512-bit vectors in LLVM.
 const NO_NARROW: &str = ",-prefer-256-bit";
 
 /// This machine's CPU.
@@ -33,18 +33,19 @@ pub fn cpu() -> Arc<HostCpu> {
     Arc::clone(cpu)
 }
 
-/// The CPU that LLVM knows by a name, such as `x86-64-v3`, whether or not this machine runs its code.
+/// The CPU with an LLVM name such as `x86-64-v3`, whether or not this machine can run its code; `None` if LLVM does not
+/// know the name.
 pub(crate) fn known(name: &str) -> Option<HostCpu> {
     let features = shim::cpu_features(name)?;
     Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, planned: None, opt_level: None })
 }
 
-/// The CPU that the settings ask for: `WEFT_HOST_CPU` names the one that code is made for, `WEFT_HOST_PLAN` the one that kernels are
-/// planned for. `None` is this machine's, and the one that code is made for. `opt_level` is LLVM's optimization level, 0 to 3.
+/// The CPU that the settings select: `WEFT_HOST_CPU` names the target CPU (`None`: this machine's), and
+/// `WEFT_HOST_PLAN` the planned CPU (`None`: the target CPU). `opt_level` is LLVM's optimization level, 0 to 3.
 ///
 /// # Errors
 ///
-/// A sentence: LLVM knows no such CPU, or code is asked for that this machine cannot run.
+/// A sentence, if LLVM does not know one of the names, or if this machine cannot run code for the target CPU.
 pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Result<Arc<HostCpu>, String> {
     let of_setting = |variable: &'static str, name: &str| {
         let name = name.to_owned();
@@ -68,10 +69,10 @@ pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Resu
     Ok(Arc::new(HostCpu { planned, opt_level, ..HostCpu::clone(&code) }))
 }
 
-/// LLVM's optimization level unless a setting says otherwise.
+/// LLVM's default optimization level.
 const MOST_OPTIMIZED: u8 = 3;
 
-/// LLVM's pipeline and the level of its code generator.
+/// LLVM's pass pipeline and the optimization level of its code generator.
 pub(super) fn optimization(cpu: &HostCpu) -> (&'static str, OptimizationLevel) {
     match cpu.opt_level.unwrap_or(MOST_OPTIMIZED) {
         0 => ("default<O0>", OptimizationLevel::None),
@@ -86,7 +87,7 @@ fn named(name: &str) -> Result<HostCpu, String> {
         .ok_or_else(|| format!("LLVM knows no CPU `{name}`: use a name such as x86-64-v3, znver4 or skylake-avx512"))
 }
 
-/// The CPU that LLVM knows by a name, for code that this machine runs.
+/// The CPU with an LLVM name, if this machine can run its code.
 fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
     let named = named(name)?;
     let least = known(LEAST).map(|cpu| cpu.features).unwrap_or_default();
@@ -97,7 +98,7 @@ fn cpu_named(name: &str) -> Result<Arc<HostCpu>, String> {
     Err(format!("this machine's CPU cannot run code for `{name}`: it lacks {}", missing.join(", ")))
 }
 
-/// Name and features of the CPU that kernels are planned for.
+/// The name and features of the planned CPU.
 fn planned(cpu: &HostCpu) -> (&str, &str) {
     cpu.planned.as_ref().map_or((&cpu.name, &cpu.features), |planned| (&planned.name, &planned.features))
 }
@@ -106,13 +107,13 @@ fn has(features: &str, feature: &str) -> bool {
     features.split(',').any(|one| one == feature)
 }
 
-/// Whether a CPU's gathers and scatters take longer than single loads and stores. AMD's are microcode in every Zen with
-/// AVX2 (uops.info, `VPGATHERDD`): 16 table lookups take 2.5 times as long by a gather of Zen 4.
+/// Whether the planned CPU's gathers and scatters are slower than scalar loads and stores. They are microcode on each
+/// AMD Zen (uops.info, `VPGATHERDD`).
 pub(super) fn gathers_slowly(cpu: &HostCpu) -> bool {
     planned(cpu).0.starts_with("znver")
 }
 
-/// Whether a CPU loads and stores vectors under a mask, whatever their elements.
+/// Whether the planned CPU has masked vector loads and stores for all element types.
 pub(super) fn has_masks(cpu: &HostCpu) -> bool {
     masks(planned(cpu).1)
 }
@@ -121,28 +122,30 @@ fn masks(features: &str) -> bool {
     has(features, "+avx512bw") && has(features, "+avx512vl")
 }
 
-/// Whether a CPU converts `half`: every one with AVX2 does. Others are asked for no more than integers and float32.
+/// Whether conversions of `half` may use the CPU's instruction (F16C). Without it they are integer and `float32`
+/// operations.
 pub(super) fn converts_halves(cpu: &HostCpu) -> bool {
-    // There is no expansion of the intrinsic, so that the CPU itself must have it.
+    // The target CPU must have it, too: LLVM has no expansion of the intrinsic.
     has(&cpu.features, "+f16c") && has(planned(cpu).1, "+f16c")
 }
 
-/// The features that code for a CPU is made with: vectors of 512 bits where it has them and does not slow down for them. LLVM keeps
-/// to 256 on all of Intel's, and then takes a row of sixteen threads for two. Skylake's, Cascade Lake's and Cooper Lake's cores lower
-/// their clock for 512 bits; measured was a Xeon of the Sapphire Rapids.
+/// The features for LLVM's code generator. They enable 512-bit vectors if the CPU profits from them: by default LLVM
+/// prefers 256 bits on all Intel CPUs with AVX-512, and would split 16 lanes into two vectors.
 pub(super) fn features(cpu: &HostCpu) -> String {
     let HostCpu { name, features, .. } = cpu;
     if is_wide(name, features) { format!("{features}{NO_NARROW}") } else { features.clone() }
 }
 
-/// Whether vectors of 512 bits are worth it on a CPU.
+/// Whether a CPU profits from 512-bit vectors. Skylake, Cascade Lake and Cooper Lake lower their clock for them.
+/// Client CPUs with AVX-512 are excluded, too.
 fn is_wide(name: &str, features: &str) -> bool {
     let slows_down = ["skylake", "cascadelake", "cooperlake"].iter().any(|slow| name.starts_with(slow));
     let is_client = ["cannonlake", "icelake-client", "tigerlake", "rocketlake"].contains(&name);
     masks(features) && !slows_down && !is_client
 }
 
-/// Bits of the widest vectors that LLVM is to make, if kernels are planned for another CPU; no wider ones than the CPU has.
+/// The preferred width in bits of LLVM's own vectors, if there is a planned CPU. LLVM limits it to the target CPU's
+/// width.
 pub(super) fn vector_bits(cpu: &HostCpu) -> Option<u32> {
     let PlannedCpu { name, features } = cpu.planned.as_ref()?;
     Some(if is_wide(name, features) {
@@ -154,14 +157,14 @@ pub(super) fn vector_bits(cpu: &HostCpu) -> Option<u32> {
     })
 }
 
-/// Whether a CPU begins two products of 512-bit vectors in a cycle, each of which takes four: eight sums keep it busy. Intel's servers
-/// do, and AMD's from Zen 5 on; a Zen 4 does one.
+/// Whether the planned CPU starts two multiplications of 512-bit vectors per cycle. With a latency of four cycles,
+/// eight independent sums keep it busy. Intel's server CPUs do, and AMD's from Zen 5 on; Zen 4 starts one.
 pub(super) fn multiplies_in_pairs(cpu: &HostCpu) -> bool {
     let (name, features) = planned(cpu);
     is_wide(name, features) && !["x86-64", "znver4"].iter().any(|one| name.starts_with(one))
 }
 
-/// The features that none of some lists has.
+/// The features in `features` that none of the lists has.
 fn missing<'a>(features: &'a str, lists: &[&str]) -> Vec<&'a str> {
     let is_there = |feature: &&str| lists.iter().any(|list| list.split(',').any(|one| one == *feature));
     let features = features.split(',').filter(|feature| !feature.is_empty() && !is_there(feature));
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!([&machine, &old, &new].map(vector_bits), [None, Some(128), Some(512)]);
         assert!(gathers_slowly(&amd) && !gathers_slowly(&new));
         assert_eq!([&old, &new, &amd].map(features), [&machine, &machine, &machine].map(features));
-        // What the CPU itself lacks is not emitted, whatever the plan.
+        // No instruction is emitted that the target CPU lacks, whatever the plan.
         let least = HostCpu { features: String::new(), ..new };
         assert!(has_masks(&least) && !converts_halves(&least));
     }
@@ -235,7 +238,7 @@ mod tests {
         let (old, new) = (features("x86-64-v3"), features("x86-64-v4"));
         assert_eq!(missing(&old, &[&new]), [""; 0]);
         assert!(missing(&new, &[&old]).contains(&"avx512f"));
-        // What a machine is known not to have is no feature of its own.
+        // A feature that is listed with a minus is absent.
         assert_eq!(missing("+avx2", &["+avx,-avx2"]), ["avx2"]);
     }
 }

@@ -1,7 +1,9 @@
-//! Threads on stacks of their own: the entry runs one thread, and calls back where it waits for others.
+//! Threads on fibers: the entry runs a single thread on its own stack, and calls the runtime where the thread waits for
+//! others.
 //!
-//! The runtime switches between the threads of a block at barriers and, so that a thread that waits for what another
-//! one writes lets that one go on, in loops every so many turns. The design is in `docs/design/cpu-fibers.md`.
+//! The runtime switches between the threads of a block at barriers. It also switches after a number of loop iterations,
+//! so that a thread that waits in a loop for another thread's store lets the other thread run. The design is in
+//! `docs/design/cpu-fibers.md`.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -35,7 +37,7 @@ use crate::{
     ir::{self, CallSiteId, ConstantId, FaultId, FuncId},
 };
 
-/// The fields of a context.
+/// The fields of a [`HostContext`] that do not change during a call of the entry.
 pub(super) struct Fields<'ctx> {
     pub slots: PointerValue<'ctx>,
     pub config: PointerValue<'ctx>,
@@ -45,7 +47,7 @@ pub(super) struct Fields<'ctx> {
     pub thread: IntValue<'ctx>,
 }
 
-/// The address of a field.
+/// The address of a context's field, by its offset.
 pub(super) fn field<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
@@ -57,7 +59,7 @@ pub(super) fn field<'ctx>(
     Ok(unsafe { builder.build_in_bounds_gep(types.context.i8_type(), context, &[offset], "")? })
 }
 
-/// Reads what does not change during a call.
+/// Loads the fields that do not change during a call of the entry.
 pub(super) fn fields<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
@@ -81,7 +83,7 @@ pub(super) fn fields<'ctx>(
     })
 }
 
-/// Emits the entry: one thread of one block.
+/// Emits the entry, which runs one thread of one block.
 pub(super) fn emit(
     cx: &ModuleContext<'_, '_>,
     id: FuncId,
@@ -112,7 +114,7 @@ pub(super) fn emit(
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;
-    // What lives on the stack stands in the function's first block.
+    // Allocas must be in the function's entry block.
     emitter.builder.position_at_end(builder.get_insert_block().map_or_else(|| internal("no block"), Ok)?);
     emitter.declare_locals()?;
     if hooks.telling.is_some() {
@@ -134,7 +136,7 @@ pub(super) fn emit(
     emitter.finish()
 }
 
-/// Calls the context's `wait`.
+/// Calls the context's `wait`. `mask` is the mask of lanes or the number of a site, `warp` selects the threads.
 pub(super) fn wait<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -174,7 +176,8 @@ pub(super) fn print<'ctx>(
     Ok(())
 }
 
-/// Calls the context's `wait` at a place in the code; gives the lanes of the warp that are there with the thread.
+/// Calls the context's `wait` at a site in the code, and returns the mask of the warp's lanes that are at the same
+/// site.
 pub(super) fn lanes_here<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -188,7 +191,7 @@ pub(super) fn lanes_here<'ctx>(
     Ok(emitter.builder.build_load(int, place, "lanes")?.into_int_value())
 }
 
-/// Calls the context's `fault`; gives what it gives.
+/// Calls the context's `fault`, and returns its result.
 pub(super) fn fault<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     frame: &Frame<'ctx>,
@@ -210,7 +213,7 @@ pub(super) fn fault<'ctx>(
     call.try_as_basic_value().basic().map_or_else(|| internal("a fault gives nothing"), Ok)
 }
 
-/// Calls the context's `called` if the fault is the one that is reported.
+/// Adds a call to the reported fault: calls the context's `called` if the first operand is 2, the code of that fault.
 pub(super) fn called<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -237,7 +240,8 @@ pub(super) fn called<'ctx>(
     Ok(())
 }
 
-/// Leaves a function that calls itself where the stack has come to its end; at the function's start.
+/// Emits the stack check at the start of a recursive function: below the stack limit it calls the context's `deep` and
+/// exits.
 pub(super) fn look_down<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     hooks: &HostHooks<'_, 'ctx>,
@@ -265,7 +269,8 @@ pub(super) fn look_down<'ctx>(
     Ok(())
 }
 
-/// Counts a loop's turn, and calls the context's `pause` when they are used up.
+/// Decrements the context's `iterations` at a loop iteration or recursive call, and calls its `pause` at 0. `waits`:
+/// the loop waits for a store of another thread.
 pub(super) fn turn<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>, waits: bool) -> Result<()> {
     let types = emitter.cx.types;
     let builder = &emitter.builder;

@@ -1,6 +1,7 @@
-/* Gathers and scatters as single loads and stores: CPUs whose instructions for them are microcode take longer for these.
+/* Scalarization of gathers and scatters: `masked.gather` and `masked.scatter` become one scalar load or store for each
+ * lane. This pays on CPUs whose gather and scatter instructions are microcode.
  *
- * No branch: a lane that takes no part goes to a slot on the stack. */
+ * The expansion has no branches: an inactive lane accesses a slot on the stack. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Constants.h"
@@ -13,10 +14,10 @@ using namespace llvm;
 
 namespace {
 
-/* The addresses of a vector of pointers, lane by lane. */
+/* The addresses of a vector of pointers, by lane. */
 class Lanes {
 public:
-  /* `masked`: pointers of which some are replaced, so that nothing is known of them. */
+  /* `masked`: the vector is a select between pointers and the slot, so its base and indices cannot be separated. */
   Lanes(IRBuilder<> &builder, Value *pointers, bool masked) : builder(builder), pointers(pointers) {
     auto *gep = masked ? nullptr : dyn_cast<GetElementPtrInst>(pointers);
     if (!gep || gep->getNumIndices() != 1 || gep->getPointerOperandType()->isVectorTy()) return;
@@ -26,7 +27,7 @@ public:
     element = gep->getSourceElementType();
     index = gep->getOperand(1)->getType()->getScalarType();
     is_signed = true;
-    /* The narrow indices are in fewer registers. */
+    /* The indices take fewer registers before their extension. */
     if (isa<SExtInst, ZExtInst>(indices)) {
       is_signed = isa<SExtInst>(indices);
       indices = cast<CastInst>(indices)->getOperand(0);
@@ -51,13 +52,13 @@ private:
   bool is_signed = true;
 };
 
-/* Whether a mask names every lane. */
+/* Whether a mask is a constant that selects every lane. */
 bool all(Value *mask) {
   auto *constant = dyn_cast<Constant>(mask);
   return constant && constant->isAllOnesValue();
 }
 
-/* The pointers of lanes that take part, and a slot's for the others. */
+/* The pointers of the active lanes, and the address of a stack slot for the others. */
 Value *kept(IRBuilder<> &builder, Value *pointers, Value *mask, FixedVectorType *values) {
   if (all(mask)) return pointers;
   BasicBlock &entry = builder.GetInsertBlock()->getParent()->getEntryBlock();

@@ -1,6 +1,6 @@
-//! Loads objects into this process: LLVM's LLJIT as nothing but a linker.
+//! Loads objects into this process. LLVM's LLJIT is only used as a linker.
 //!
-//! What an object does not define (`memcpy`, `memset`) comes from the process.
+//! Symbols that an object does not define (`memcpy`, `memset`) are resolved in the process.
 
 #![expect(unsafe_code, reason = "LLVM's ORC interface, which inkwell has not")]
 
@@ -41,13 +41,13 @@ unsafe extern "C" {
 #[derive(Debug)]
 pub struct HostModule {
     jit: LLVMOrcLLJITRef,
-    /// LLVM met a fatal error: its objects are in an unknown state and are never freed.
+    /// LLVM had a fatal error. Its objects are in an unknown state and are never freed.
     broken: AtomicBool,
 }
 
-// SAFETY: an LLJIT is not bound to the thread that made it, and its session locks its own state.
+// SAFETY: an LLJIT is not bound to the thread that created it, and its session locks its own state.
 unsafe impl Send for HostModule {}
-// SAFETY: all that `&HostModule` does is look symbols up, under the session's lock.
+// SAFETY: `&HostModule` only looks up symbols, under the session's lock.
 unsafe impl Sync for HostModule {}
 
 /// Loads a relocatable object for this machine.
@@ -57,12 +57,12 @@ unsafe impl Sync for HostModule {}
 /// LLVM's message, if it cannot load the object.
 pub fn load(object: &[u8]) -> Result<HostModule, String> {
     shim::initialize();
-    // LLVM's reader of objects trusts them more than a loader should: what is no object does not reach it.
+    // LLVM's object reader does not validate its input, so data without the magic number does not reach it.
     if !object.starts_with(b"\x7fELF") {
         return Err("the code is no ELF object".to_owned());
     }
     let mut jit = ptr::null_mut();
-    // SAFETY: without a builder LLVM makes an LLJIT for this machine, and writes it if there is no error.
+    // SAFETY: without a builder LLVM creates an LLJIT for this machine, and writes it if there is no error.
     check(unsafe { LLVMOrcCreateLLJIT(&raw mut jit, ptr::null_mut()) })?;
     let module = HostModule { jit, broken: AtomicBool::new(false) };
     // SAFETY: the range is alive during the call, which copies it.
@@ -71,19 +71,19 @@ pub fn load(object: &[u8]) -> Result<HostModule, String> {
     // SAFETY: the LLJIT is alive.
     let library = unsafe { LLVMOrcLLJITGetMainJITDylib(jit) };
     let mut error = ptr::null_mut();
-    // SAFETY: LLJIT and library are alive; the call takes the buffer over.
+    // SAFETY: LLJIT and library are alive; the call takes ownership of the buffer.
     let fatal = unsafe { weft_shim_jit_add(jit, library, buffer, &raw mut error) };
     module.outcome(fatal, error)?;
     Ok(module)
 }
 
 impl HostModule {
-    /// The address of a symbol; the first look-up links the object.
+    /// The address of a symbol. The first lookup links the object.
     pub fn symbol(&self, name: &str) -> Option<usize> {
         self.find(name).ok()
     }
 
-    /// As [`HostModule::symbol`], with LLVM's reason.
+    /// Like [`HostModule::symbol`], with LLVM's message on failure.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Drop for HostModule {
         if *self.broken.get_mut() {
             return;
         }
-        // SAFETY: the LLJIT is alive and is not used after this; nothing runs its code any more.
+        // SAFETY: the LLJIT is alive and is not used after this; no thread runs its code any more.
         let error = unsafe { LLVMOrcDisposeLLJIT(self.jit) };
         if !error.is_null() {
             // SAFETY: the error is consumed once.
@@ -123,14 +123,14 @@ impl Drop for HostModule {
     }
 }
 
-/// LLVM's error, which is consumed, as text.
+/// Consumes an LLVM error and returns its message.
 fn check(error: LLVMErrorRef) -> Result<(), String> {
     if error.is_null() {
         return Ok(());
     }
     // SAFETY: the error is not null, and is consumed by this call.
     let text = unsafe { LLVMGetErrorMessage(error) };
-    // SAFETY: the message ends with a NUL and lives until it is disposed of.
+    // SAFETY: the message ends with a NUL and is alive until its disposal.
     let owned = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
     // SAFETY: the message came from LLVMGetErrorMessage and is not used after this.
     unsafe { LLVMDisposeErrorMessage(text) };

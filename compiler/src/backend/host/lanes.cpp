@@ -1,8 +1,13 @@
-/* What the lanes of a warp hand on, in registers: each leaves a value in a cell of its own, and reads another one's.
+/* Store-to-load forwarding between the lanes of a warp: a load that spans two stored vectors becomes a shuffle of them.
  *
- * A warp that is a block of its own has its cells on the stack, and LLVM makes a few vectors of what its 32 threads do. The vectors
- * that are read begin between those that were stored: LLVM forwards no pieces of two stores, and a CPU waits until both are in its
- * cache. Here such a load becomes a shuffle of the two vectors. Cells that nobody ever stores to have no value: any will do. */
+ * In a warp operation, each lane stores a value to its own cell and loads another lane's cell. If a warp is a block of
+ * its own, the cells are an array on the stack, and LLVM vectorizes the loop over the 32 lanes. A loaded vector may
+ * start in the middle of a stored one. LLVM does not forward parts of two stores, and a CPU delays such a load until
+ * both stores are in its cache.
+ *
+ * Legality: every use of the array is a load, a store or a memset of whole cells at a constant offset. The pass tracks
+ * the contents of cells within a block and from a single predecessor. A cell that no instruction stores to is
+ * undefined, so its value is arbitrary. */
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SmallVector.h"
@@ -21,13 +26,13 @@ using namespace llvm;
 
 namespace {
 
-/* An access of cells that follow each other. */
+/* An access to contiguous cells. */
 struct Access {
   int64_t first;
   unsigned count;
 };
 
-/* Where a cell's value is: an element of a vector, or a value. */
+/* The location of a cell's value: an element of a vector. */
 struct Place {
   Value *of;
   unsigned lane;
@@ -40,7 +45,7 @@ class Cells {
 public:
   Cells(AllocaInst &cells, const DataLayout &layout) : cells(cells), layout(layout) {}
 
-  /* Whether every use is a load or a store of whole cells at places that are known. */
+  /* Whether every use is a load, a store or a memset of whole cells at a constant offset, or a lifetime marker. */
   bool are_plain() {
     auto *array = dyn_cast<ArrayType>(cells.getAllocatedType());
     Type *element = array ? array->getElementType() : cells.getAllocatedType();
@@ -49,7 +54,7 @@ public:
     return visit(cells, 0);
   }
 
-  /* Loads as shuffles; whether there were some. */
+  /* Replaces loads by shuffles. Returns whether there were any. */
   bool forward(Function &function) {
     bool changed = false;
     DenseMap<BasicBlock *, Known> at_end;
@@ -80,7 +85,7 @@ private:
   const DataLayout &layout;
   uint64_t bytes = 0;
   DenseMap<Instruction *, Access> accesses;
-  /* The cells that are ever stored to. */
+  /* The range of cells that the function stores to. */
   int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
 
   bool visit(Value &pointer, int64_t offset) {
@@ -119,7 +124,7 @@ private:
     return true;
   }
 
-  /* How many elements of a cell's size a type has; none if it is no vector of such. */
+  /* The number of elements of a vector type, if they have the size of a cell; otherwise 0. */
   unsigned elements(Type *type) const {
     auto *vector = dyn_cast<FixedVectorType>(type);
     if (!vector || vector->getElementType()->isPointerTy()) return 0;
@@ -156,7 +161,7 @@ private:
       mask.push_back(found->second.lane + number * elements(of->getType()));
     }
     if (!sources[0]) return false;
-    /* A cell without a value may have any; one without an element had none. */
+    /* An undefined cell gets element 0. */
     for (int &lane : mask)
       if (lane < 0) lane = 0;
     IRBuilder<> builder(&load);
@@ -171,7 +176,7 @@ private:
 
 namespace weft {
 
-/* Makes shuffles of the loads of a function's own arrays that are of vectors which it has stored; whether there were some. */
+/* Forwards stored vectors to loads of the function's stack arrays. Returns whether the function changed. */
 bool forward_lanes(Function &function) {
   const DataLayout &layout = function.getParent()->getDataLayout();
   bool changed = false;

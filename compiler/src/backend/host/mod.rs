@@ -1,7 +1,9 @@
-//! This machine's CPU: an object whose entry runs a range of blocks with the whole meaning of threads and barriers.
+//! The CPU back end: compiles a module to an object whose entry runs a range of blocks, with all threads and barriers.
 //!
-//! [`plan`] cuts the kernel at its barriers and says where values live; [`frame`] places them in scratch memory;
-//! [`entry`], [`nodes`] and [`threads`] emit it. The design is in `docs/design/cpu-thread-loops.md`.
+//! [`plan`] forms parallel regions and work-item loops, and decides which values are live across barriers.
+//! [`emit::frame`] lays out scratch memory; [`entry`], [`emit::nodes`] and [`emit::threads`] emit the code. Kernels
+//! whose threads wait for each other in loops, or that cannot be cut at their barriers, run on [`fibers`]. The design
+//! is in `docs/design/cpu-thread-loops.md`.
 
 pub(crate) mod checked;
 pub(crate) mod cpu;
@@ -55,7 +57,7 @@ use crate::{
 };
 use plan::{Plan, Polling, Vectors};
 
-/// One address space for everything.
+/// All memory is in one address space.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, constant: 0, local: 0, generic: 0 };
 
 /// Emits a module as an object for a CPU.
@@ -79,7 +81,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }
 
-/// The names of what the kernel's plan for a CPU consists of ([`plan::features`]), sorted. No code is made.
+/// The names of the transformations in the kernel's plan for a CPU ([`plan::features`]), sorted. Generates no code.
 pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Vec<&'static str>> {
     let names = match Strategy::of(module, options, cpu, true)? {
         Strategy::Loops(plan, _) if module.sanitize.is_empty() => plan::features::of_plan(&plan, vectors(cpu)),
@@ -90,7 +92,7 @@ pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Res
     Ok(names)
 }
 
-/// What plans for a CPU may rely on.
+/// The CPU properties that plans depend on.
 fn vectors(cpu: &HostCpu) -> Vectors {
     Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) }
 }
@@ -103,23 +105,23 @@ struct Compiled {
     asm: Option<String>,
     llvm: Option<String>,
     dynamic_offset: u64,
-    /// The axis that is exchanged with `x`.
+    /// The axis that is interchanged with `x`.
     x_axis: u8,
-    /// Each thread has a stack.
+    /// Whether each thread has its own stack.
     has_stacks: bool,
     depth: Depth,
 }
 
-/// Stack of a thread whose calls take little.
+/// The minimum stack size of a thread on a fiber.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// Of a stack, what is left for signals and for what calls back.
+/// The part of a stack that is reserved for signal handlers and the runtime's callbacks.
 const OTHERS_BYTES: u64 = 48 << 10;
 
-/// Stack for functions that call themselves: thousands of calls of a small one. Memory is taken as it is used.
+/// The stack size for recursion: enough for thousands of calls of a small function. The system commits it on first use.
 const DEEP_STACK_BYTES: u64 = 1 << 20;
 
-/// The stack of a thread that has one.
+/// The stack size of a thread on a fiber.
 fn stack_bytes(depth: Depth) -> u64 {
     let Depth { call, around } = depth;
     if around > 0 {
@@ -129,35 +131,37 @@ fn stack_bytes(depth: Depth) -> u64 {
     }
 }
 
-/// What a module becomes.
+/// How the threads of a block run.
 enum Strategy {
-    /// A block's threads are loops.
+    /// A block's threads are work-item loops.
     Loops(Box<Plan>, Offsets),
-    /// Each thread has a stack: the module, as its threads run it.
+    /// Each thread has its own stack. Contains the module that the threads run, and its kernel.
     Fibers(Box<Module>, FuncId, Offsets, Polling),
 }
 
 impl Strategy {
-    /// `records` has a plan name the rewrites that changed the kernel.
+    /// Chooses between loops and fibers. With `records`, a plan also contains the names of the rewrites that changed
+    /// the kernel.
     fn of(module: &Module, options: &Options, cpu: &HostCpu, records: bool) -> Result<Self> {
         let circles = Circles::of(module);
-        // Threads of one block wait while those of others run.
+        // At a barrier of the grid, the threads of one block wait until other blocks have run.
         let kernel = kernel_of(module)?.0;
         let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == SyncScope::Grid;
         let fibers = match options.cpu_threads {
-            // Each thread comes to its operations as the program has them.
+            // Only threads with stacks can wait for other blocks.
             CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
             CpuThreads::Auto => {
                 WaitAnalysis::of(module, &circles).in_module(module)
                     || plan::warp::divergent_barrier::arms_meet(module)
                     || waits_on_circle(module, &circles)
             }
-            // Nothing cuts a function that calls itself at its barriers.
+            // A recursive function cannot be cut at its barriers.
             CpuThreads::Loops => waits_on_circle(module, &circles),
             CpuThreads::Fibers => true,
         };
         if !module.sanitize.is_empty() {
-            // Each thread comes to its operations as the program has them, on a stack if need be.
+            // Sanitized code is not transformed: each thread executes its operations in program order, on its own stack
+            // if necessary.
             let plan = (!fibers && circles.is_empty()).then(|| Plan::sanitized(module)).flatten();
             return match plan {
                 Some(plan) => {
@@ -167,7 +171,7 @@ impl Strategy {
                 None => Self::fibers(module, &circles),
             };
         }
-        // Functions with barriers that would be too large in place of their calls stay functions.
+        // Functions with barriers are inlined for loops. If they are too large for that, the threads get stacks.
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
@@ -175,7 +179,7 @@ impl Strategy {
             return internal("the module has no kernel");
         };
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
-        // Of an array that a function hands on there is one for each call.
+        // A local array that an inlined function returns has a copy for each call, so the kernel may exceed the limit.
         if super::check_local(arrays).is_err() {
             return Self::fibers(module, &circles);
         }
@@ -190,7 +194,7 @@ impl Strategy {
     }
 }
 
-/// Whether threads come to an operation together in a function that calls itself.
+/// Whether a recursive function has an operation that synchronizes threads.
 fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
     let effects = Effects::of_module(module);
     module.functions.iter().any(|(id, _)| circles.contains(id) && Effects::of_function(&effects, id).synchronizes())
@@ -270,7 +274,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
 }
 
-/// See [`shim::narrow_sums`] and [`shim::keep_quotients`].
+/// The transformations before LLVM's code generator: [`shim::narrow_sums`] and [`shim::keep_quotients`].
 #[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
 fn legal(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::narrow_sums(cx.module);
@@ -278,7 +282,7 @@ fn legal(cx: &ModuleContext<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// And [`shim::single_accesses`].
+/// Like [`legal`], with [`shim::single_accesses`].
 #[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
 fn legal_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::narrow_sums(cx.module);
@@ -287,7 +291,7 @@ fn legal_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Declares and fills every function, callees first.
+/// Declares and defines the functions of a kernel with work-item loops, callees first.
 fn build<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     plan: &Plan,
@@ -304,14 +308,14 @@ fn build<'ctx>(
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));
         } else if !Effects::of_function(&plan.effects, id).synchronizes() {
-            // Those with a barrier are part of the kernel by now.
+            // Functions with a barrier have been inlined into the kernel.
             device_function(cx, id, offsets, &plan.polling, false, recorder)?;
         }
     }
     Ok(())
 }
 
-/// Declares and fills every function of a kernel whose threads have stacks.
+/// Declares and defines the functions of a kernel whose threads have stacks, callees first.
 fn build_fibers(
     cx: &ModuleContext<'_, '_>,
     kernel: FuncId,
@@ -330,7 +334,7 @@ fn build_fibers(
     Ok(())
 }
 
-/// A function that one thread calls.
+/// Emits a device function, which each thread calls on its own.
 fn device_function(
     cx: &ModuleContext<'_, '_>,
     id: FuncId,
@@ -380,7 +384,7 @@ fn device_function(
     emitter.finish()
 }
 
-/// Room for a thread-local array, in the entry block of a function.
+/// Allocates a thread-local array on the stack; the builder is in the entry block of a function.
 fn array_alloca<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     builder: &Builder<'ctx>,

@@ -1,6 +1,7 @@
-/* Divisions stay where they are: the code generator's own pass over the addresses of loops takes quotients and
- * remainders for sums of what they are made of, and then divides in every turn, since it may not divide in front of a
- * loop by what may be zero. */
+/* Freezes quotients and remainders by variable divisors, which makes them opaque to loop strength reduction (LSR).
+ *
+ * LSR would expand them into expressions of their operands and recompute the division in each iteration, because it
+ * cannot hoist a division by a value that may be zero. */
 #include "llvm-c/Core.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Constants.h"
@@ -20,7 +21,7 @@ extern "C" void weft_keep_quotients(LLVMModuleRef module) {
           divisions.push_back(&instruction);
   for (Instruction *division : divisions) {
     IRBuilder<> builder(division->getNextNode());
-    /* A value of which that pass knows nothing more. */
+    /* LSR does not analyze the operand of a freeze. */
     Value *kept = builder.CreateFreeze(division);
     division->replaceUsesWithIf(kept, [kept](Use &use) { return use.getUser() != kept; });
   }

@@ -1,9 +1,9 @@
-/* LLVM's passes over a module that becomes code for a CPU, without the unrolling of loops that a thread runs by itself.
+/* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own.
  *
- * Where the number of turns is known at run time only, LLVM makes eight turns of a short loop one, with a second loop for
- * what is left. Loops over a block's threads are long, and gain by it. A loop of the program's that is left for each thread
- * alone, because it goes on as long as that thread needs (`for j in range(starts[i], starts[i + 1])`), has a few turns at a
- * time: the threads would run most of them in the second loop. LLVM's settings for that are the process's. */
+ * If only the run time knows the trip count of a loop, LLVM unrolls a short body by a factor and adds a remainder loop.
+ * Thread loops are long and profit. A sequential loop of the program that remains inside a thread loop has few
+ * iterations for each thread, such as `for j in range(starts[i], starts[i + 1])`: most of them would run in the
+ * remainder loop. LLVM's options for unrolling are global to the process, so loop metadata disables it. */
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -17,17 +17,17 @@
 
 namespace weft {
 
-/* Of `lanes.cpp`. */
+/* Defined in `lanes.cpp`. */
 bool forward_lanes(llvm::Function &function);
 
 } // namespace weft
 
 namespace {
 
-/* What the back end says of loops of the program's (`shim::of_program`). */
+/* The metadata of sequential loops of the program (`shim::of_program`). */
 constexpr llvm::StringLiteral of_program = "weft.of_program";
 
-/* Whether a loop works on vectors: of threads, or of its own turns. */
+/* Whether a loop is vectorized, over threads or over its own iterations. */
 bool has_vectors(const llvm::Loop &loop) {
   for (const llvm::BasicBlock *block : loop.blocks())
     for (const llvm::Instruction &instruction : *block)
@@ -35,7 +35,7 @@ bool has_vectors(const llvm::Loop &loop) {
   return false;
 }
 
-/* Leaves the loops of single threads out of what is unrolled at counts that are known at run time only. */
+/* Disables runtime unrolling of the program's innermost loops that are not vectorized. */
 void keep_short_loops(llvm::Function &function) {
   llvm::DominatorTree dominators(function);
   llvm::LoopInfo loops(dominators);
@@ -44,10 +44,10 @@ void keep_short_loops(llvm::Function &function) {
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
 }
 
-/* Functions in which a warp is a block of its own. */
+/* The attribute of functions in which each warp is a block of its own. */
 constexpr llvm::StringLiteral of_one_warp = "weft.of_one_warp";
 
-/* What the lanes of such a warp hand on, in registers. */
+/* Forwards values between the lanes of such a warp in registers (`lanes.cpp`), then cleans up. */
 struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
     if (!function.hasFnAttribute(of_one_warp) || !weft::forward_lanes(function)) return llvm::PreservedAnalyses::all();
@@ -61,10 +61,11 @@ struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
   }
 };
 
-/* Comparisons of scalars with a constant that two selections ask, as those around the exponential function do. LLVM's code generator
- * then makes no mask of the comparison, but a byte of a register, of which the rest is what the last turn has left there: each
- * turn would wait for the one before. So the second selection asks the same in other words: what is less than a constant is no more
- * than the number below it. */
+/* Duplicates a comparison of a scalar with a constant that two selects share, such as those around the exponential
+ * function. LLVM's code generator turns a shared comparison into a byte of a register, whose other bytes are from the
+ * previous iteration: a false dependence. With a comparison for each select it emits masks. The second comparison is
+ * equivalent but not equal, so that LLVM does not merge the two: `x < c` is `x <= d`, where `d` is the largest number
+ * below `c`. */
 struct PartComparisons : llvm::PassInfoMixin<PartComparisons> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &) {
     llvm::SmallVector<llvm::FCmpInst *> comparisons;
@@ -107,7 +108,7 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipel
                                          int is_large) {
   auto prepare = [](llvm::PassInstrumentationCallbacks &callbacks, llvm::PassBuilder &builder) {
     callbacks.registerBeforeNonSkippedPassCallback([](llvm::StringRef pass, llvm::Any unit) {
-      /* What a loop is to be spared is no change of its code. */
+      /* This only adds loop metadata: cached analyses remain valid. */
       if (llvm::Function *function = weft::function_of(unit); function && pass == "LoopUnrollPass")
         keep_short_loops(*function);
     });
