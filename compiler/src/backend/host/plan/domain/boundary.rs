@@ -1,9 +1,23 @@
-//! Loops near no border. Where a loop looks at neighbors, a clamp or a test keeps a row of threads from taking it
-//! together ([`crate::backend::host::plan::loops::interchange`]): what it touches is next to each other for all threads but those beside a border.
+//! Loop partitioning before loop interchange: splits a body with a loop nest into a steady state and a boundary.
 //!
-//! Before loops are looked at, such a body becomes two statements. One is the copy of [`crate::backend::host::plan::domain::interior`] behind a
-//! guard that lets those threads through that are near no border, so that its loops are taken together. The other is
-//! the body itself for the threads that are left: those on either side of these ([`crate::backend::host::plan::plan_ir::Segment::outside`]).
+//! ```text
+//! for dy in -1..2:                          if no border is near:
+//!     if 0 <= y + dy < h: …                     for dy in -1..2: …               # no test
+//!                                           if not (no border is near):
+//!                                               for dy in -1..2:
+//!                                                   if 0 <= y + dy < h: …
+//! ```
+//!
+//! A clamp or a test in a loop over neighbors prevents the interchange of this loop with the thread loop
+//! (`loops/interchange`), although only threads near a border need it. This pass replaces such a body with two guarded
+//! statements. The first is the copy that `domain/interior` makes, for the threads that are near no border; its loops
+//! can be interchanged. The second is the original body for all other threads ([`Segment::outside`]).
+//!
+//! Legal if neither part leaves the body by a jump and the guards consist of parameters and registers alone, so that
+//! they can be tested before anything is assigned.
+//!
+//! Pays if loops are interchanged only after the split, or if the loops of the steady state have fewer branches than
+//! those of the original body. (Vector code would execute these branches under a mask in each iteration.)
 
 use std::collections::BTreeMap;
 
@@ -22,11 +36,10 @@ use crate::{
     source::Span,
 };
 
-/// Expressions of the two conditions together, in which no name stands for anything any more.
+/// Most expressions of the two conditions together, after all locals in them are replaced by their values.
 const MOST_EXPRS: u32 = 500;
 
-/// Divides a body without a barrier, if threads take loops of it together then, and none as it is, or such that test each turn whether it
-/// is theirs: a vector has a mask for that.
+/// Splits a body without barriers, if that pays.
 pub(crate) fn divide(function: &mut Function, body: &mut Block) {
     let mut loops = false;
     for_each_stmt(body, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
@@ -46,7 +59,7 @@ pub(crate) fn divide(function: &mut Function, body: &mut Block) {
     }
 }
 
-/// How many branches stand in loops, without those that leave these.
+/// The number of branches directly in loops, except those that leave the loop.
 fn tests_of_turns(body: &[Stmt]) -> usize {
     let mut tests = 0;
     for_each_stmt(body, &mut |stmt| {
@@ -60,6 +73,7 @@ fn tests_of_turns(body: &[Stmt]) -> usize {
     tests
 }
 
+/// The function and the two guarded statements; `None` if the split is not possible.
 fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
     let span = body.first()?.span;
     let mut function = function.clone();
@@ -86,12 +100,12 @@ fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
     Some((function, parts))
 }
 
-/// Makes conditions of guards that may be asked before anything is assigned.
+/// Builds the conditions of guards from parameters and registers, so that they can be tested before any assignment.
 struct Conds<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
     span: Span,
-    /// How many expressions there may still be.
+    /// How many more expressions may be added.
     left: u32,
 }
 
@@ -104,6 +118,7 @@ impl Conds<'_> {
         self.push(ExprKind::Binary(BinaryOp::And, a, b), Type::BOOL)
     }
 
+    /// The condition under which a guard lets a thread through.
     fn of(&mut self, guard: &Guard) -> Option<ExprId> {
         let mut all = self.push(ExprKind::Const(Const::Bool(true)), Type::BOOL);
         for &(cond, negated) in &guard.rows {
@@ -122,7 +137,8 @@ impl Conds<'_> {
         Some(all)
     }
 
-    /// An expression of parameters and registers alone.
+    /// A copy of an expression that reads parameters and registers alone. `None` if there is none, or if it is too
+    /// large.
     fn plain(&mut self, id: ExprId) -> Option<ExprId> {
         self.left = self.left.checked_sub(1)?;
         if let Some(local) = self.function.local(id)
@@ -142,7 +158,7 @@ impl Conds<'_> {
     }
 }
 
-/// Gives statements, whose expressions are theirs alone, locals of their own for what they assign.
+/// Gives statements new locals for those that they assign. No other statement may use their expressions.
 fn give_own_locals(function: &mut Function, block: &mut Block) {
     let mut own = BTreeMap::new();
     for_each_stmt(block, &mut |stmt| {
@@ -163,7 +179,7 @@ fn give_own_locals(function: &mut Function, block: &mut Block) {
     rename(block, &own);
 }
 
-/// Has statements assign other locals.
+/// Replaces the locals that statements assign.
 fn rename(block: &mut Block, own: &BTreeMap<LocalId, LocalId>) {
     let new = |local: LocalId| own.get(&local).copied().unwrap_or(local);
     for stmt in block {

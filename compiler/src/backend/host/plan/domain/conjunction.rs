@@ -1,6 +1,15 @@
-//! `if x >= m and y >= n: return`: only the corner beyond both ends returns, and what goes on is no interval along `x` and one
-//! condition on the row. But it is one in each row: `x < (m if y >= n else far away)`, so that it can be the bound of every segment
-//! that follows, and no mask is needed.
+//! Guard normalization: turns a conjunction that returns early into a single bound.
+//!
+//! ```text
+//! if x >= m and y >= n: return          if x >= (m if y >= n else FAR): return
+//! ```
+//!
+//! The threads that continue after the original test are not an interval along `x` combined with one condition on the
+//! row. After the rewrite they are: each row has one bound. `domain/guards` makes it a bound of every later segment,
+//! and no mask is needed.
+//!
+//! Legal if the conjunction consists of one one-sided 64-bit comparison whose value grows by one from thread to thread
+//! and does not wrap, and of at least one condition that is uniform along the row.
 
 use crate::{
     analysis::Rematerializable,
@@ -12,10 +21,10 @@ use crate::{
     source::Span,
 };
 
-/// Farther away than any value that a bound is asked of; see [`Forms::wraps`].
+/// Greater than every value that is compared with a bound; see [`Forms::wraps`].
 const FAR: i128 = 1 << 62;
 
-/// Gives early returns of a kernel with barriers conditions that are bounds.
+/// Rewrites the conditions of early returns as bounds, where possible.
 pub(crate) fn bound(function: &mut Function, body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
     for stmt in body {
@@ -27,7 +36,8 @@ pub(crate) fn bound(function: &mut Function, body: &mut Block) {
     }
 }
 
-/// The range along `x` and the conditions on the row that a condition consists of, if it has both, and one range.
+/// Splits a condition into its range along `x` and its conditions on the row. `None` unless it has exactly one range
+/// and at least one condition on the row.
 fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option<(Range, Vec<(ExprId, bool)>)> {
     let param = |local: LocalId| function.params.contains(&local);
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
@@ -44,6 +54,8 @@ fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option
     (whole && plain && long && one_sided).then_some((range, parts.guard.rows))
 }
 
+/// The comparison of the range's value with its bound if all conditions on the row hold, and with a bound that no value
+/// reaches otherwise.
 fn one_bound(function: &mut Function, range: Range, rows: &[(ExprId, bool)], span: Span) -> ExprId {
     let mut push = |kind, ty| function.exprs.push(Expr { kind, ty, span });
     let far = match range.op {

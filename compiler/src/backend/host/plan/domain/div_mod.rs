@@ -1,12 +1,24 @@
-//! Quotients of a thread's index: `row, column = i // width, i % width`, as kernels have them that number what is a matrix.
+//! Index-set splitting by quotient: `row, column = i // width, i % width`, in kernels that number the elements of a
+//! matrix.
 //!
-//! Neither grows by one from thread to thread, so LLVM divides for each thread and gathers. But a row of threads falls into
-//! parts in which the quotient is one number and the remainder grows by one. The body has a copy for such a part: the
-//! executor works out where it begins and ends, and the copy asks for what the part's first thread has ([`SpecialRegister::OfRow`]).
-//! Remainders are divided again (`i % (w * h) // w`), and quotients, too. Only a copy for joined blocks knows no more of
-//! where a thread is than its index, so that a part may begin at any thread.
+//! ```text
+//! for x in 0..threads:                      for each part of the row with one quotient q:
+//!     i = first + x                             r = remainder of the part's first thread
+//!     a[i // w, i % w] = …                      for x in part: a[q, r + x] = …
+//! ```
 //!
-//! A launch with a divisor so small that parts are not worth their own loops runs the body itself.
+//! Neither the quotient nor the remainder grows by one from thread to thread, so LLVM would divide for each thread and
+//! gather. But a row of threads consists of parts in which the quotient is uniform and the remainder grows by one. The
+//! body gets a copy for such a part. The executor computes where each part begins and ends, and the copy reads the
+//! values of the part's first thread from registers ([`SpecialRegister::OfRow`]). Remainders may be divided again
+//! (`i % (w * h) // w`), and so may quotients.
+//!
+//! Legal if the dividend derives from the global index, the divisor is uniform in the launch, and the copy reads
+//! `threadIdx.x` and `blockIdx.x` only through this index, because a part may begin at any thread. Copies for merged
+//! blocks have this property.
+//!
+//! Pays if all divisors are at least [`SHORTEST_PART`]. The launch chooses between the copy and the original body (loop
+//! versioning).
 
 use std::collections::BTreeMap;
 
@@ -20,59 +32,60 @@ use crate::{
     },
 };
 
-/// Expressions of the largest body that has a copy.
+/// Expressions of the largest body that is duplicated.
 const MOST_EXPRS: usize = 1500;
 
-/// Most divisions: each is computed for every part.
+/// Most divisions; the executor computes each of them for every part.
 const MOST_DIVISIONS: usize = 6;
 
-/// The smallest divisor by which a row is cut.
+/// The smallest divisor for which rows are split.
 const SHORTEST_PART: i128 = 32;
 
-/// What is divided for each part of a row.
+/// The divisions of a kernel's index, computed once for each part of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Quotients {
-    /// The index in the grid of a block's first thread.
+    /// The global index of the block's first thread.
     pub first: ExprId,
-    /// A launch for which the copy is.
+    /// The condition under which a launch runs the copy.
     pub is_worth: ExprId,
-    /// In the order in which they are made.
+    /// In the order of their computation.
     pub divisions: Vec<Division>,
 }
 
-/// One division.
+/// A division by a value that is uniform in the launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
-    /// What is divided.
+    /// The dividend.
     pub dividend: Dividend,
-    /// By what: the same for a whole launch.
+    /// The divisor, uniform in the launch.
     pub by: ExprId,
 }
 
-/// What a part of a row divides.
+/// The dividend of a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dividend {
-    /// A thread's index in the grid.
+    /// The thread's global index.
     Index,
-    /// What a division has left.
+    /// The remainder of an earlier division.
     Remainder(usize),
-    /// What came of a division: it is the same for the whole part.
+    /// The quotient of an earlier division: it is uniform in the part.
     Quotient(usize),
 }
 
 impl Division {
-    /// The number of the register that has the quotient, for division `of`.
+    /// The number of the register that holds the quotient of division `of`.
     pub(crate) const fn quotient(of: usize) -> usize {
         1 + 2 * of
     }
 
-    /// The number of the register that has the remainder of the part's first thread.
+    /// The number of the register that holds the remainder of division `of` for the part's first thread.
     pub(crate) const fn remainder(of: usize) -> usize {
         2 + 2 * of
     }
 }
 
-/// Puts the copy before the body, if it has anything to gain: the body is a choice between the two then, which a launch makes.
+/// Replaces the body by a branch on `is_worth` between a copy for such parts and the original body. `None` if there is
+/// no such division, or if the copy is not legal.
 pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -> Option<Quotients> {
     let span = body.first()?.span;
     let (mut exprs, mut divides) = (0, false);
@@ -120,13 +133,14 @@ fn is_division(kind: &ExprKind) -> bool {
     )
 }
 
-/// Whether a function besides the kernel asks where it is along `x`.
+/// `true` if a function other than the kernel reads its position along `x`.
 fn others_ask(module: &Module) -> bool {
     let mut functions = module.functions.iter().filter(|&(id, _)| Some(id) != module.kernel);
     functions.any(|(_, function)| asks_for_place(function, &function.body))
 }
 
-/// Whether some code asks for `threadIdx.x` or `blockIdx.x`, but for the index that a part of a row makes of its first.
+/// `true` if code reads `threadIdx.x` or `blockIdx.x`, except to compute an index from the value of a part's first
+/// thread.
 fn asks_for_place(function: &Function, body: &Block) -> bool {
     use SpecialRegister::{BlockIdx, OfRow, ThreadIdx};
     let mut own = Vec::new();
@@ -146,7 +160,7 @@ fn asks_for_place(function: &Function, body: &Block) -> bool {
     asks
 }
 
-/// Locals that a body assigns once, wherever that stands.
+/// Locals that a body assigns once, at any depth.
 fn once(body: &[Stmt]) -> Vec<LocalId> {
     let mut counts: BTreeMap<LocalId, u32> = BTreeMap::new();
     for_each_stmt(body, &mut |stmt| {
@@ -155,7 +169,7 @@ fn once(body: &[Stmt]) -> Vec<LocalId> {
     counts.into_iter().filter_map(|(local, count)| (count == 1).then_some(local)).collect()
 }
 
-/// Takes assignments out that nobody reads: expressions have no effects.
+/// Removes assignments of locals that are never read: expressions have no side effects.
 fn drop_unread(function: &Function, body: &mut Block) {
     loop {
         let mut read = vec![false; function.locals.len()];
@@ -190,11 +204,11 @@ struct Rewrite<'a> {
     fixed: Rematerializable,
     /// Locals that are assigned once.
     once: Vec<LocalId>,
-    /// What locals are at the position.
+    /// Locals whose value at the current position is the index, a quotient or a remainder.
     parts: BTreeMap<LocalId, Dividend>,
-    /// The index of a block's first thread, if some index is made of it.
+    /// The global index of the block's first thread, once an index is found.
     first: Option<ExprId>,
-    /// Blocks are counted by several numbers.
+    /// The kernel multiplies `blockIdx.x` with different factors.
     unlike: bool,
     divisions: Vec<Division>,
 }
@@ -240,7 +254,7 @@ impl Rewrite<'_> {
         done
     }
 
-    /// An expression for a part of a row.
+    /// A copy of an expression for a part of a row.
     fn expr(&mut self, id: ExprId) -> ExprId {
         let (kind, ty) = (self.function.exprs[id].kind.clone(), self.function.exprs[id].ty);
         if self.is_index(id) {
@@ -270,7 +284,7 @@ impl Rewrite<'_> {
         self.push(ExprKind::Special(SpecialRegister::OfRow(number as u8)), Type::I64, at)
     }
 
-    /// What grows by one from what the part's first thread has.
+    /// A value that is register `number` for the part's first thread, and one more for each next thread.
     fn grows(&mut self, number: usize, at: ExprId) -> ExprId {
         let first = self.register(number, at);
         let thread = self.push(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32, at);
@@ -278,7 +292,7 @@ impl Rewrite<'_> {
         self.push(ExprKind::Binary(BinaryOp::Add, first, thread), Type::I64, at)
     }
 
-    /// What a value is of the thread's index, if it is anything that is divided.
+    /// Classifies a value as the index, a quotient or a remainder.
     fn dividend(&mut self, id: ExprId) -> Option<Dividend> {
         if self.is_index(id) {
             return Some(Dividend::Index);
@@ -295,7 +309,7 @@ impl Rewrite<'_> {
         (!is_one).then_some(Dividend::Remainder(of))
     }
 
-    /// Which division an expression is, if it is one that a part of a row makes.
+    /// The number of the division that an expression is. Adds it to the list if it is new.
     fn division(&mut self, id: ExprId) -> Option<usize> {
         let Expr { kind, ty, .. } = self.function.exprs[id].clone();
         let ExprKind::Binary(_, dividend, by) = kind else { return None };
@@ -312,7 +326,8 @@ impl Rewrite<'_> {
         Some(self.divisions.len() - 1)
     }
 
-    /// A copy, without locals, of an expression that is the same for a whole launch.
+    /// A copy of an expression that is uniform in the launch, with locals replaced by their values. `None` if it is not
+    /// uniform.
     fn of_launch(&mut self, id: ExprId) -> Option<ExprId> {
         let id = self.named(id);
         let is_of_launch = match self.function.class(id) {
@@ -336,7 +351,7 @@ impl Rewrite<'_> {
         all.then(|| self.push(kind, ty, id))
     }
 
-    /// Whether two expressions without locals of a thread's are the same computation.
+    /// `true` if two expressions without locals of a thread are the same computation.
     fn same(&self, a: ExprId, b: ExprId) -> bool {
         let (one, other) = (&self.function.exprs[a], &self.function.exprs[b]);
         let parts = |id: ExprId| {
@@ -344,7 +359,7 @@ impl Rewrite<'_> {
             for_each_expr(self.function, id, &mut |part| parts.push(part));
             parts
         };
-        // How many operands each has says what is whose.
+        // Both lists are in the same order, so equal shapes at each index mean equal trees.
         let (parts_a, parts_b) = (parts(a), parts(b));
         let shape = |id: ExprId| {
             let Expr { kind, ty, .. } = self.function.exprs[id].clone();
@@ -355,7 +370,7 @@ impl Rewrite<'_> {
             && parts_a.iter().zip(&parts_b).all(|(&a, &b)| shape(a) == shape(b))
     }
 
-    /// What a name of a fixed local is short for.
+    /// The value of a rematerializable local; other expressions as they are.
     fn named(&self, mut id: ExprId) -> ExprId {
         while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
             id = value;
@@ -363,7 +378,7 @@ impl Rewrite<'_> {
         id
     }
 
-    /// Whether a value is the thread's index in the grid.
+    /// `true` if a value is the thread's global index.
     fn is_index(&mut self, id: ExprId) -> bool {
         let id = self.named(id);
         let Expr { kind, ty, .. } = self.function.exprs[id].clone();
@@ -388,13 +403,14 @@ impl Rewrite<'_> {
         true
     }
 
+    /// `blockIdx.x * factor`, in 64 bits.
     fn first_of_block(&mut self, factor: ExprId, at: ExprId) -> ExprId {
         let block = self.push(ExprKind::Special(SpecialRegister::BlockIdx(0)), Type::I32, at);
         let block = self.push(ExprKind::Convert(block), Type::I64, at);
         self.push(ExprKind::Binary(BinaryOp::Mul, block, factor), Type::I64, at)
     }
 
-    /// The register that a value is, widened.
+    /// The special register that a value is, widened to 64 bits.
     fn converted(&self, id: ExprId) -> Option<SpecialRegister> {
         let id = self.named(id);
         let ExprKind::Convert(from) = self.function.exprs[id].kind else { return None };
@@ -404,7 +420,7 @@ impl Rewrite<'_> {
         if let ExprKind::Special(register) = self.function.exprs[self.named(from)].kind { Some(register) } else { None }
     }
 
-    /// A copy of what `blockIdx.x` is multiplied with, if a value is such a product.
+    /// A copy of the factor of `blockIdx.x`, if a value is such a product.
     fn factor(&mut self, id: ExprId) -> Option<ExprId> {
         let id = self.named(id);
         let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = self.function.exprs[id].kind else {

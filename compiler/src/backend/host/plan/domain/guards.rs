@@ -1,12 +1,23 @@
-//! Moves guards such as `if i < n` out of the thread loop, into its bounds.
+//! Moves guards such as `if i < n` out of the thread loop and into its bounds.
 //!
-//! A guard is the condition of an `If` around all that is left to do, or of an early `return`. Each part of it (they
-//! are joined by "and") that compares "a value that is the same for a row of threads, plus `threadIdx.x`" with such a
-//! value bounds the innermost loop; a part that is the same for the whole row is tested before the row; what remains
-//! is tested for each thread. LLVM then sees a plain counted loop.
+//! ```text
+//! for x in 0..row:                             if 0 <= y:
+//!     i = first + x                                for x in max(0, 3 - first)..min(row, n - first):
+//!     if i >= 3 and i < n and 0 <= y:                  body
+//!         body
+//! ```
 //!
-//! A bound is computed in 64 bits from the value for the row's first thread. Where adding a thread's number passes 2^63
-//! the value wraps, and the row is run in parts in which it does not ([`Range::wraps`]).
+//! A guard is the condition of an `If` that contains all remaining statements, or of an early `return`. Each operand of
+//! the conjunction is handled by itself:
+//!
+//! - A comparison of a uniform value with "a uniform value plus `threadIdx.x`" becomes a bound of the thread loop.
+//! - A condition that is uniform along the row is tested once, before the thread loop.
+//! - Every other operand remains a test of each thread.
+//!
+//! LLVM then sees a plain counted loop.
+//!
+//! A bound is computed in 64 bits from the value of the row's first thread. If `value + threadIdx.x` may exceed 2^63 -
+//! 1, it wraps; the thread loop is then split so that no wrap occurs within a part ([`Range::wraps`]).
 
 use crate::{
     analysis::{Rematerializable, for_each_read},
@@ -18,20 +29,20 @@ use crate::{
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
 };
 
-/// What the peeling needs to know.
+/// Moves guards into loop bounds; the analyses that this needs.
 pub(crate) struct Peeler<'a> {
-    /// The kernel; conditions that remain are added to it.
+    /// The kernel. Conditions that remain are added to it.
     pub function: &'a mut Function,
-    /// Which locals the block shares.
+    /// Which locals are uniform in the block.
     pub uniformity: &'a Uniformity,
-    /// Which locals are fixed.
+    /// Which locals are rematerializable.
     pub fixed: &'a Rematerializable,
-    /// Locals that cross: their assignments must not be skipped.
+    /// Locals that are live across a barrier. A guard must not skip their assignments.
     pub crossing: &'a [LocalId],
 }
 
 impl Peeler<'_> {
-    /// Takes the guards off a segment's body.
+    /// Moves the guards of a segment's body into the segment's guard.
     pub(crate) fn peel(&mut self, segment: &mut Segment) {
         let mut guard = segment.guard.take().unwrap_or_default();
         let mut done = Block::new();
@@ -58,7 +69,8 @@ impl Peeler<'_> {
         }
     }
 
-    /// Takes the test for threads beside others off a segment of which it is left: `if not (i > 0 and i < n - 1): …`.
+    /// Handles a segment that consists of a negated interval test, such as `if not (i > 0 and i < n - 1): …`: the
+    /// interval becomes [`Segment::outside`], the range of threads that do not run the body.
     pub(crate) fn peel_outside(&self, segment: &mut Segment) {
         let [Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }] = segment.body.as_mut_slice() else { return };
         let ExprKind::Unary(UnaryOp::Not, inner) = self.function.exprs[*cond].kind else { return };
@@ -72,7 +84,8 @@ impl Peeler<'_> {
         };
         forms.split(inner, false, &mut parts);
         let interval = parts.residual.is_empty() && !parts.guard.ranges.iter().any(|range| range.wraps);
-        // All threads but one, in a loop that strips may take: they carry in registers, and two parts of a row do not.
+        // If the interval is one thread, a repeated segment keeps its test. Strip-mining keeps values in registers for
+        // such a segment, but not for one whose row is split in two ranges.
         let is_one = segment.repeats && parts.guard.names_one();
         if otherwise.is_empty() && interval && !parts.guard.is_empty() && !is_one {
             segment.body = std::mem::take(then);
@@ -81,7 +94,7 @@ impl Peeler<'_> {
         }
     }
 
-    /// Finds the locals that a guard has to compute.
+    /// Finds the rematerializable locals that a guard reads, and thus has to compute.
     pub(crate) fn complete(&self, guard: &mut Guard) {
         let mut reads = Vec::new();
         let rows = guard.rows.iter().map(|&(cond, _)| cond);
@@ -94,12 +107,14 @@ impl Peeler<'_> {
         }
     }
 
-    /// A statement whose effect nobody sees who is stopped by a guard after it.
+    /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is
+    /// not live across a barrier.
     pub(crate) fn may_skip(&self, stmt: &Stmt) -> bool {
         matches!(stmt.kind, StmtKind::Assign(local, _) if !self.crossing.contains(&local))
     }
 
-    /// Takes the guard at the front off; gives what is left inside it, or everything back if there is none.
+    /// Moves the guard of the first statement into `guard`. Returns the statements that it guards, or all statements as
+    /// `Err` if the first statement is no guard.
     fn step(&mut self, mut rest: Block, may_return: bool, guard: &mut Guard) -> Result<Block, Block> {
         let Some(first) = rest.first() else { return Err(rest) };
         let StmtKind::If { cond, then, otherwise } = &first.kind else { return Err(rest) };
@@ -146,6 +161,7 @@ impl Peeler<'_> {
         Err(vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }])
     }
 
+    /// The conjunction of conditions, each of which may be negated.
     fn all_of(&mut self, parts: &[(ExprId, bool)], span: crate::source::Span) -> ExprId {
         let exprs = &mut self.function.exprs;
         let mut all = None;
@@ -164,7 +180,7 @@ impl Peeler<'_> {
     }
 }
 
-/// A `return` with nothing after it does nothing.
+/// Removes a `return` at the end of a block: it has no effect.
 fn drop_last_return(block: &mut Block) {
     while matches!(block.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
         block.pop();

@@ -1,8 +1,18 @@
-//! Every second thread, every fourth: `if tid % 2 == phase % 2`, `if tid % (2 * stride) == 0`, `if tid & 1`.
+//! Index-set splitting by residue class: `if tid % 2 == phase % 2`, `if tid % (2 * stride) == 0`, `if tid & 1`.
 //!
-//! Such a branch around all that is left of a segment holds for threads at equal distances, so that a row starts with the first
-//! of them and takes that many steps at once. Where the modulus is not a constant, it is asked whether it is positive; else
-//! the body itself runs, whatever the remainder is then.
+//! ```text
+//! for x in 0..row:                          for x in first..row step m:
+//!     if x % m == r: body                       body
+//! ```
+//!
+//! If such a branch contains all remaining statements of a segment, it holds for threads at equal distances. The thread
+//! loop then starts at the first of them and has the modulus as its step.
+//!
+//! Legal if the dividend grows by one from thread to thread and does not wrap, and the modulus is uniform along the
+//! row. If the modulus is not a constant, the emitted code tests for each row that it is positive; otherwise the row
+//! runs the original body.
+//!
+//! Pays unless the modulus is a small constant and masked vectors do well: see [`is_worth_it`].
 
 use crate::{
     analysis::same,
@@ -17,38 +27,40 @@ use crate::{
     },
 };
 
-/// Up to this distance a row whose threads store to fewer elements than lie between two of them runs as vectors with masks.
+/// Largest constant modulus for which masked vectors can be better than a strided loop. They are if the body stores to
+/// fewer elements than the modulus.
 const FAR: i64 = 8;
 
-/// The largest constant distance.
+/// The largest constant modulus.
 const MOST: i128 = 1 << 20;
 
-/// Expressions of the largest body that is there twice.
+/// Expressions of the largest body that is duplicated.
 const MOST_EXPRS: usize = 500;
 
-/// A condition that holds for every so many threads.
+/// A condition that holds for the threads of one residue class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modular {
-    /// What grows by one from thread to thread, and does not wrap.
+    /// The dividend: it grows by one from thread to thread and does not wrap.
     value: ExprId,
-    /// By what it is divided.
+    /// The divisor.
     pub modulus: Modulus,
-    /// What must be left, the same for a row; nothing if `None`.
+    /// The required remainder, uniform along the row; 0 if `None`.
     residue: Option<ExprId>,
-    /// Of two remainders the other one is meant.
+    /// The modulus is 2, and the condition requires the other remainder.
     other: bool,
 }
 
-/// A distance of threads.
+/// The modulus of a residue class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modulus {
-    /// Positive.
+    /// A positive constant.
     Constant(i64),
-    /// The same for a row.
+    /// Uniform along the row.
     Same(ExprId),
 }
 
-/// Gives a segment the part that runs for every so many threads, if it is one; with `constant` these may be so many that the code says.
+/// Gives a segment that consists of such a branch its part for one residue class. Constant moduli are accepted only
+/// with `constant`.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: bool) {
     let Some((last, before)) = segment.body.split_last() else { return };
     let StmtKind::If { cond, then, otherwise } = &last.kind else { return };
@@ -98,7 +110,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     segment.every = Some(Every { of, modulus, other: found.other, part });
 }
 
-/// What a segment does whose last statement is a branch of which these parts of the condition are left to ask, and for whom.
+/// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
+/// still tested. `None` if a value of its guard may wrap.
 pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Interior> {
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { then, .. } = &last.kind else { return None };
@@ -117,7 +130,7 @@ pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<Exp
     exact.then_some(Interior { guard, body: part.body })
 }
 
-/// The parts of a condition that are joined by `and`.
+/// The operands of a conjunction.
 pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
     match function.class(cond) {
         Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if function.exprs[cond].ty == Type::BOOL => {
@@ -128,7 +141,7 @@ pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprI
     }
 }
 
-/// A condition, or its negation, as one on a remainder.
+/// Matches a condition, or its negation, as a condition on a remainder.
 pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<Modular> {
     let function = forms.function;
     let cond = known(forms, cond);
@@ -152,7 +165,7 @@ pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<
     fits.then_some(Modular { value, modulus, residue, other })
 }
 
-/// What is divided by what, where a value is the remainder of something that grows by one.
+/// The dividend and the modulus of a remainder whose dividend grows by one from thread to thread.
 fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus)> {
     let function = forms.function;
     let (value, modulus) = match function.class(remainder) {
@@ -177,7 +190,7 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
     (forms.form(value) == Form::Step && !forms.wraps(value)).then_some((value, modulus))
 }
 
-/// Whether an integer is 0 or 1.
+/// `true` if an integer is 0 or 1.
 fn is_bit(forms: &Forms<'_>, id: ExprId) -> bool {
     let (function, id) = (forms.function, known(forms, id));
     match function.class(id) {
@@ -188,7 +201,7 @@ fn is_bit(forms: &Forms<'_>, id: ExprId) -> bool {
     }
 }
 
-/// What a fixed local is.
+/// The value of a rematerializable local; other expressions as they are.
 fn known(forms: &Forms<'_>, mut id: ExprId) -> ExprId {
     while let Some(value) = forms.function.local(id).and_then(|local| forms.fixed.value(local)) {
         id = value;
@@ -196,7 +209,7 @@ fn known(forms: &Forms<'_>, mut id: ExprId) -> ExprId {
     id
 }
 
-/// Whether taking steps is quicker than asking each thread: vectors with masks are, where few are left out.
+/// `true` if a strided loop is faster than masked vectors of all threads.
 fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
     let Modulus::Constant(modulus) = modulus else { return true };
     let (mut stored, mut loaded) = (Vec::new(), Vec::new());
@@ -212,8 +225,8 @@ fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
         });
         simple &= !matches!(stmt.kind, StmtKind::Loop { .. } | StmtKind::Op { .. } | StmtKind::Call { .. });
     });
-    // What a vector has stored under a mask, loads of neighbors wait for: in the next row, the next launch. (In shared memory masks become
-    // selections.)
+    // A load of a neighboring element, in the next row or the next launch, waits for an earlier masked store. In shared
+    // memory the masked store becomes a select, so it does not count.
     let is_shared = |pointer: ExprId| matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
     let in_place = stored.iter().filter(|&&stored| !is_shared(stored)).any(|&stored| {
         let of = |pointer: ExprId| match function.class(pointer) {
@@ -228,6 +241,7 @@ fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
     modulus > FAR || stored.len() as i64 >= modulus || !simple || in_place
 }
 
+/// The number of expressions of a body.
 fn size(function: &Function, body: &[Stmt]) -> usize {
     let mut exprs = 0;
     for_each_stmt(body, &mut |stmt| for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1));

@@ -1,10 +1,22 @@
-//! Multiples of a thread's number: `index = 2 * stride * tid`, `index = (tid + 1) * 2 * stride - 1`, as trees have them whose
-//! threads at work are next to each other while their elements are not.
+//! Guards and indices that grow by more than one from thread to thread: `index = 2 * stride * tid`,
+//! `index = (tid + 1) * 2 * stride - 1`. Tree reductions and scans have them: the active threads are consecutive, their
+//! elements are not.
 //!
-//! `if index < n` around all that is left of a segment holds for the threads up to one of them, which is a quotient: a bound of
-//! the row in place of a question to each thread. What the index grows by need not be a constant; a row asks whether it is
-//! positive, and so small that nothing wraps. Else the body itself runs. An index that is not negative for the first thread is not for
-//! any then, so that nobody asks whether it counts from the end.
+//! ```text
+//! for x in 0..row:                          for x in 0..min(row, ceil((n - first) / by)):
+//!     index = first + by * x                    a[first + by * x] = …
+//!     if index < n: a[index] = …
+//! ```
+//!
+//! This pass does two things with such an affine index:
+//!
+//! - If `if index < n` contains all remaining statements of a segment, the condition becomes a bound of the thread
+//!   loop, which takes one division per row.
+//! - If the index is not negative for the first and the last thread, it is not negative for any thread between them.
+//!   The copy of the body then has no tests for negative indices, which count from the end of an array.
+//!
+//! `by` need not be a constant. The emitted code tests for each row that `by` is positive (where it gives a bound), and
+//! that `first`, `by` and `n` are so small that nothing wraps. If a test fails, the row runs the original body.
 
 use std::collections::HashMap;
 
@@ -23,25 +35,25 @@ use crate::{
     },
 };
 
-/// A value that is `first + by * x` for the `x`-th thread of a row, but for multiples of 2^64.
+/// A value that equals `first + by * x` modulo 2^64 for the thread `x` of a row.
 struct Affine {
-    /// Of the row's first thread.
+    /// The value of the row's first thread.
     first: ExprId,
-    /// The same for the row; nothing if the value is.
+    /// The stride, uniform along the row; `None` if the value itself is uniform.
     by: Option<ExprId>,
 }
 
-/// Constants that are no larger are worked out.
+/// The largest constant that [`constant`] computes.
 const SMALL: i128 = 1 << 20;
 
-/// Ranges of a segment at most; each is asked for at every row.
+/// Most ranges of a segment; the emitted code tests each of them for every row.
 const MOST_RANGES: usize = 12;
 
-/// How deep an expression is looked into.
+/// The deepest expression that is analyzed.
 const DEPTH: u32 = 12;
 
-/// Gives a segment the part that runs for the threads up to one of them, or without asking whether indices are negative, if these
-/// grow by more than one from thread to thread.
+/// Gives a segment its part with a scaled bound. If there is no such bound, gives it a part without tests for negative
+/// indices, provided that an index grows by a number that is not a constant.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let before = peeler.function.exprs.len();
     segment.multiples = bounded(peeler, segment).or_else(|| {
@@ -57,7 +69,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     }
 }
 
-/// The part of a segment that runs for the threads up to one of them.
+/// The part of a segment whose guard is a scaled bound.
 fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return None };
@@ -84,14 +96,14 @@ fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
     Some(Multiples { of: Guard { ranges, ..Guard::default() }, bounds, part })
 }
 
-/// A comparison as two ranges of a value that grows from thread to thread: what it is compared with, and by how much it grows. One that
-/// falls by a constant grows with its sign changed.
+/// Two ranges for a comparison of a value that grows from thread to thread: the first thread's value with the bound,
+/// and the stride. If the stride is a negative constant, both sides and the stride are negated.
 fn bound(peeler: &mut Peeler<'_>, named: &HashMap<LocalId, Option<ExprId>>, part: ExprId) -> Option<[Range; 2]> {
     let ExprKind::Compare(op, a, b) = peeler.function.exprs[part].kind else { return None };
     if matches!(op, CompareOp::Eq | CompareOp::Ne) || peeler.function.exprs[a].ty != Type::I64 {
         return None;
     }
-    // A name is short for what is not yet known of it.
+    // A local in `named` counts as varying here; [`affine`] replaces it by its value.
     let is_same = |id: ExprId| form(peeler, id) == Form::Same;
     let (value, op, bound) = match (is_same(a), is_same(b)) {
         (false, true) => (a, op, b),
@@ -118,8 +130,8 @@ fn range(value: ExprId, op: CompareOp, bound: ExprId) -> Range {
     Range { value, op, bound, times: 1, plus: 0, wraps: false }
 }
 
-/// Takes indices of a body for not negative that grow from thread to thread, and adds the ranges that ask for it; `true` if one
-/// of them grows by a number that is not known.
+/// Removes the negative-index tests of indices that grow from thread to thread, and adds the ranges that guarantee that
+/// these indices are not negative. Returns `true` if one of them has a stride that is not a constant.
 fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>) -> bool {
     let (mut indices, mut simple) = (Vec::new(), true);
     for_each_stmt(body, &mut |stmt| {
@@ -148,8 +160,8 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
     apart
 }
 
-/// Whether the threads of a segment store at distances that are the same from one to the next, but not known: LLVM would make
-/// vectors of single elements.
+/// `true` if all stores of a segment have strides that are uniform but not constant. LLVM would vectorize such a loop
+/// with one scalar store for each lane.
 pub(crate) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
     let named = named_anywhere(body);
     let mut pointers = Vec::new();
@@ -180,7 +192,7 @@ pub(crate) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
     scatters
 }
 
-/// What an expression of small constants is.
+/// The value of an expression of small constants.
 fn constant(function: &Function, root: ExprId) -> Option<i128> {
     let ExprKind::Binary(op, a, b) = function.exprs[root].kind else { return function.int(root) };
     let (a, b) = (constant(function, a)?, constant(function, b)?);
@@ -198,7 +210,7 @@ fn constant(function: &Function, root: ExprId) -> Option<i128> {
     (value.abs() <= SMALL).then_some(value)
 }
 
-/// What locals are, each of which is assigned once by some statements.
+/// The values of the locals that some statements assign: `None` for a local that is assigned more than once.
 fn named(before: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     let mut named = HashMap::new();
     for stmt in before {
@@ -210,7 +222,7 @@ fn named(before: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     named
 }
 
-/// The same of all statements in some, which are run in order.
+/// As [`named`], but for assignments at any depth in statements that run in order.
 fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     let mut named = HashMap::new();
     for_each_stmt(body, &mut |stmt| {
@@ -222,6 +234,7 @@ fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     named
 }
 
+/// How a value changes from thread to thread; a value that may wrap counts as [`Form::Other`].
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     let forms = Forms {
         function: peeler.function,
@@ -233,7 +246,7 @@ fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     if forms.form(id) == Form::Step && forms.wraps(id) { Form::Other } else { forms.form(id) }
 }
 
-/// A value as a multiple of the thread's number, and something that all threads of a row share, in expressions of their own.
+/// The affine form of a value, in expressions of its own.
 fn affine(
     peeler: &mut Peeler<'_>,
     named: &HashMap<LocalId, Option<ExprId>>,
@@ -255,7 +268,7 @@ fn affine(
         Form::Other => {}
     }
     if let Some(local) = peeler.function.local(root) {
-        // One that comes from before is not yet what is assigned here.
+        // A local that is live across a barrier may still have the value of an earlier segment.
         if peeler.crossing.contains(&local) {
             return None;
         }
@@ -283,7 +296,8 @@ fn affine(
     };
     let (a, b) = (affine(peeler, named, a, depth)?, affine(peeler, named, b, depth)?);
     let function = &mut *peeler.function;
-    // What wraps is asked for where the row begins; that a part of it does not, nobody has said of these.
+    // The program promises for its own operations that they do not wrap, but not for these expressions. The test before
+    // the row excludes wrapping.
     let mut binary = |op, a, b| function.exprs.push(Expr { kind: ExprKind::Binary(op, a, b), ty, span });
     let first = binary(op, a.first, b.first);
     let by = match (op, a.by, b.by) {

@@ -1,10 +1,24 @@
-//! Partners: threads that look at the element whose number differs in one bit, `a[i ^ j]`, as steps of a bitonic sort do.
+//! Index-set splitting by one bit: threads that access the element whose index differs in one bit, `a[i ^ j]`, as in a
+//! bitonic sort.
 //!
-//! `i ^ j` does not grow by one from thread to thread, so LLVM gathers. But where `j` is a power of two that all threads
-//! share, a row falls into runs of up to `j` threads in which that bit of `i` is the same: `i ^ j` is `i + j` where it is
-//! clear, and `i - j` where it is set. The body has a copy for each, in which `i ^ j > i` is known, too, so that the
-//! half of the threads whose partners do the work has no code. Whether `j` is such a number, and the runs are long enough,
-//! is asked at each row; else the body itself runs.
+//! ```text
+//! for x in 0..row:                          for each run of threads with the same bit j of i:
+//!     p = i ^ j                                 if the bit is clear:
+//!     if p > i: swap(a[i], a[p])                    for x in run: swap(a[i], a[i + j])
+//!                                               else:
+//!                                                   nothing                  # p > i is false
+//! ```
+//!
+//! `i ^ j` does not grow by one from thread to thread, so LLVM would gather. But if `j` is a power of two and uniform
+//! along the row, the row consists of runs of up to `j` threads in which this bit of `i` is the same: `i ^ j` is
+//! `i + j` where the bit is clear, and `i - j` where it is set. The body gets one copy for each value of the bit. The
+//! outcome of `i ^ j > i` is known in each copy, so the copy for threads whose partners do the work may be empty.
+//!
+//! Legal for bodies without loops and operations (such as prints and atomics). The emitted code tests for each row that
+//! `j` is a power of two and that no value wraps. Short runs have loops of a constant length, if the row consists of
+//! whole pairs of runs. Otherwise the row runs the original body.
+//!
+//! Pays if `i ^ j` is part of an address.
 
 use crate::{
     analysis::any_expr,
@@ -20,11 +34,11 @@ use crate::{
     },
 };
 
-/// Expressions of the largest body that has copies.
+/// Expressions of the largest body that is duplicated.
 const MOST_EXPRS: usize = 500;
 
-/// Gives a segment its copies for partners, if it looks at such. Guards are off already. What a shuffle left in its `cells` is read by
-/// rows as it is, if lanes differ in one bit.
+/// Gives a segment its copies for both values of the bit, if it accesses such elements. Its guards are moved already.
+/// Addresses of `cells`, the arrays that warp shuffles go through, do not count.
 pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, segment: &mut Segment) {
     let (mut exprs, mut simple, mut pairs, mut shuffled) = (0, true, Vec::new(), Vec::new());
     for_each_stmt(&segment.body, &mut |stmt| {
@@ -73,6 +87,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
     segment.partners = Some(Partners { sides, lower, upper });
 }
 
+/// How a value changes from thread to thread.
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     let forms = Forms {
         function: peeler.function,
@@ -84,7 +99,7 @@ fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     forms.form(id)
 }
 
-/// Locals of a segment that are the partner's number wherever they are read.
+/// Locals of a segment that equal `i ^ j` wherever they are read.
 fn named(peeler: &Peeler<'_>, segment: &Segment, pair: (ExprId, ExprId)) -> Vec<LocalId> {
     let (mut named, mut others) = (Vec::new(), segment.load.clone());
     others.extend(&segment.recompute);
@@ -102,13 +117,13 @@ fn named(peeler: &Peeler<'_>, segment: &Segment, pair: (ExprId, ExprId)) -> Vec<
     named
 }
 
-/// Whether an expression is the exclusive or of these two.
+/// `true` if an expression is the exclusive or of these two.
 fn is_pair(peeler: &Peeler<'_>, id: ExprId, (index, bits): (ExprId, ExprId)) -> bool {
     let ExprKind::Binary(BinaryOp::Xor, a, b) = peeler.function.exprs[id].kind else { return false };
     [(a, b), (b, a)].iter().any(|&(a, b)| is_same(peeler, a, index) && is_same(peeler, b, bits))
 }
 
-/// Whether two expressions are the same computation of values that do not change in a thread.
+/// `true` if two expressions are the same computation of values that do not change within a thread.
 fn is_same(peeler: &Peeler<'_>, a: ExprId, b: ExprId) -> bool {
     let function: &Function = peeler.function;
     let value = |id: ExprId| {
@@ -129,7 +144,7 @@ fn is_same(peeler: &Peeler<'_>, a: ExprId, b: ExprId) -> bool {
     match (&one.kind, &other.kind) {
         (ExprKind::Const(a), ExprKind::Const(b)) => a == b,
         (ExprKind::Special(a), ExprKind::Special(b)) => a == b,
-        // What the block shares is assigned between segments.
+        // Uniform locals are assigned between segments only.
         (ExprKind::Local(a), ExprKind::Local(b)) => a == b && !peeler.uniformity.local_varies(*a),
         (ExprKind::Convert(a), ExprKind::Convert(b)) => is_same(peeler, *a, *b),
         (ExprKind::Binary(op, a, b), ExprKind::Binary(of, c, d)) => {
@@ -139,7 +154,7 @@ fn is_same(peeler: &Peeler<'_>, a: ExprId, b: ExprId) -> bool {
     }
 }
 
-/// Whether the partner's number is part of an address.
+/// `true` if `i ^ j` is part of an address.
 fn is_address(peeler: &Peeler<'_>, segment: &Segment, pair: (ExprId, ExprId), named: &[LocalId]) -> bool {
     let mut found = false;
     for_each_stmt(&segment.body, &mut |stmt| {
@@ -154,12 +169,12 @@ fn is_address(peeler: &Peeler<'_>, segment: &Segment, pair: (ExprId, ExprId), na
     found
 }
 
-/// Makes the copy of a body for the threads on one side.
+/// Makes the copy of a body for one value of the bit.
 struct Copy<'a, 'b> {
     peeler: &'a mut Peeler<'b>,
     pair: (ExprId, ExprId),
     named: &'a [LocalId],
-    /// The bit is set: the partner is below.
+    /// The bit is set: the partner is the thread with the lower number.
     upper: bool,
 }
 
@@ -196,10 +211,12 @@ impl Copy<'_, '_> {
         done
     }
 
+    /// The value of a Boolean constant.
     fn constant(&self, id: ExprId) -> Option<bool> {
         if let ExprKind::Const(Const::Bool(value)) = self.peeler.function.exprs[id].kind { Some(value) } else { None }
     }
 
+    /// `true` if an expression is `i ^ j`, or a local that equals it.
     fn is_partner(&self, id: ExprId) -> bool {
         is_pair(self.peeler, id, self.pair)
             || self.peeler.function.local(id).is_some_and(|local| self.named.contains(&local))
@@ -233,7 +250,7 @@ impl Copy<'_, '_> {
         self.peeler.function.exprs.push(Expr { kind, ty, span })
     }
 
-    /// What an operator is whose operands may be known: another expression, or a kind.
+    /// Folds an operator with constant operands: to an existing expression (`Ok`), or to a kind of expression (`Err`).
     fn folded(&self, kind: ExprKind, ty: Type) -> Result<ExprId, ExprKind> {
         if let ExprKind::Binary(BinaryOp::And, a, b) = kind
             && ty == Type::BOOL
@@ -259,7 +276,7 @@ impl Copy<'_, '_> {
     }
 }
 
-/// `a op b`, where `a` is greater, or less.
+/// The outcome of `a op b`, where `a` is greater than `b`, or less.
 fn known(op: CompareOp, greater: bool) -> ExprKind {
     let holds = match op {
         CompareOp::Eq => false,

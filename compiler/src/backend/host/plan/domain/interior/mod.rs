@@ -1,15 +1,27 @@
-//! The interior of a row: the threads for which no border is near.
+//! Index-set splitting of the thread loop in prologue, steady state and epilogue (loop partitioning).
 //!
-//! Kernels that look at neighbors clamp indices (`min(max(x + dx, 0), w - 1)`), test each of them (`if 0 <= xx < w`),
-//! or wrap them around (`(x + 1) % w`, `(x + w - 1) % w`). None of that is an index that grows by one from thread to
-//! thread, so LLVM gathers element by element. But it does nothing for all threads but those beside a border. So a
-//! row is run in up to three parts: the threads near the borders run the body as it is, and those between them a copy
-//! without what does nothing there. Which threads these are is computed before the row, as a
-//! [`Guard`](crate::backend::host::plan::plan_ir::Guard); a wrong guess costs a row that has no interior, and never a result.
+//! ```text
+//! for x in 0..row:                          for x in 0..low: …               # the original body
+//!     l = max(x - 1, 0)                     for x in low..high:              # the steady state
+//!     r = min(x + 1, w - 1)                     out[x] = a[x - 1] + a[x + 1]
+//!     out[x] = a[l] + a[r]                  for x in high..row: …            # the original body
+//! ```
 //!
-//! A walk over the statements knows of integers between which two sums they are, each of values that a row can be asked
-//! for before it starts: `x + dx` is at least `x - 1` and at most `x + 1`. What it takes for granted of the interior is
-//! that a sum is not negative. Sums are exact: that no part of one is so large that it may wrap is part of the guard.
+//! Kernels that access neighbors clamp indices (`min(max(x + dx, 0), w - 1)`), test each of them (`if 0 <= xx < w`), or
+//! wrap them around (`(x + 1) % w`, `(x + w - 1) % w`). The results do not grow by one from thread to thread, so LLVM
+//! would gather. But only threads near a border need these operations. The threads between the borders run a copy of
+//! the body without them. A [`Guard`](crate::backend::host::plan::plan_ir::Guard) computes which threads these are,
+//! before the row starts. Results never depend on the choice of conditions: a row for which they do not hold has no
+//! steady state, and runs the original body alone.
+//!
+//! The analysis is an abstract interpretation with symbolic intervals. For each integer it knows two sums of values
+//! that are available before the row starts: `x + dx` is at least `x - 1` and at most `x + 1`. An assumption of the
+//! steady state is that such a sum is not negative. Sums are exact integers; the guard also tests that no term is so
+//! large that a sum may wrap.
+//!
+//! Legal for bodies without operations (atomics, prints, votes).
+//!
+//! Pays if an assumption removes at least one operation, and the body is not too large.
 
 mod taken;
 mod values;
@@ -32,23 +44,23 @@ use crate::{
     },
 };
 
-/// Expressions of the largest body that has a copy.
+/// Expressions of the largest body that is duplicated.
 const MOST_EXPRS: usize = 1500;
 
-/// Most conditions of an interior; each is computed for every row.
+/// Most assumptions of a steady state; the emitted code computes each of them for every row.
 const MOST_CONDITIONS: usize = 16;
 
-/// Parts of sums are smaller than this, so that sums are exact in 64 bits.
+/// Terms of sums are smaller than this, so that sums are exact in 64 bits.
 const LARGEST_TERM: i128 = 1 << 59;
 
-/// A bound that is no larger is where an array begins, not where it ends.
+/// A constant bound up to this one is taken as the beginning of an array, every other bound as its end.
 const NEAR_ZERO: i128 = 64;
 
-/// Gives a segment its interior, if it has one that is worth a copy of the body. Guards are off already.
+/// Gives a segment its steady state, if there is one that pays. The segment's guards are moved already.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let (mut exprs, mut simple) = (0, true);
     for_each_stmt(&segment.body, &mut |stmt| {
-        // Who prints, waits or asks who is here is told apart by where that stands.
+        // Operations such as prints, barriers and votes distinguish the position at which a thread executes them.
         simple &= !matches!(stmt.kind, StmtKind::Op { .. });
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |_| exprs += 1);
     });
@@ -69,7 +81,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     };
     if guard.is_empty() {
-        // The segment's own guard says it all.
+        // The segment's own guard implies all assumptions.
         segment.body = body;
         return;
     }
@@ -77,7 +89,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     segment.interior = Some(Interior { guard, body });
 }
 
-/// What a guard asks of a row, or of its negation, as a range of values that all its threads share: `0 <= y`.
+/// A condition on the row, or its negation, as a range of values that are uniform along the row: `0 <= y`.
 fn of_row(function: &Function, (cond, negated): (ExprId, bool)) -> Option<Range> {
     use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
     let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { return None };
@@ -102,17 +114,18 @@ fn of_row(function: &Function, (cond, negated): (ExprId, bool)) -> Option<Range>
     Some(Range { value, op, bound, times: 1, plus: 0, wraps: false })
 }
 
+/// The state of the abstract interpretation.
 struct Walk<'a, 'b> {
     peeler: &'a mut Peeler<'b>,
-    /// What the segment's guard compares, of threads and of rows.
+    /// The comparisons of the segment's guard, of threads and of rows.
     ranges: Vec<Range>,
-    /// Of locals, at the position.
+    /// The intervals of locals at the current position.
     known: BTreeMap<LocalId, Known>,
-    /// What is taken for granted: sums that are not negative.
+    /// The assumptions: sums that are not negative.
     nonneg: Vec<Sum>,
-    /// All parts of the sums between which integers were taken to be: none may be so large that a sum wraps.
+    /// The terms of all sums in assumptions. None may be so large that a sum wraps.
     parts: Vec<ExprId>,
-    /// How much of the body does nothing in the interior.
+    /// The number of operations that the steady state omits.
     gains: usize,
 }
 
@@ -191,7 +204,7 @@ impl Walk<'_, '_> {
             self.known.remove(&local);
             return;
         };
-        // A fixed local is a shorter name for the sum that it is.
+        // A rematerializable local is a shorter form of its sum.
         if let Known::Integer(Between { low, .. }) = &known
             && low.terms.len() > 1
             && self.function().locals[local].ty == Type::I64
@@ -205,7 +218,7 @@ impl Walk<'_, '_> {
         self.known.insert(local, known);
     }
 
-    /// Forgets what some statements assign.
+    /// Forgets the intervals of locals that some statements assign.
     fn forget(&mut self, block: &[Stmt]) {
         for_each_stmt(block, &mut |stmt| {
             let assigned = stmt.kind.assigned();
@@ -213,6 +226,7 @@ impl Walk<'_, '_> {
         });
     }
 
+    /// A copy of a loop. The counter of a counted loop is between its first value and its limit.
     fn turns(&mut self, body: &[Stmt], step: &[Stmt]) -> StmtKind {
         let first =
             counter(self.function(), body, step).map(|(local, limit)| (local, limit, self.known.get(&local).cloned()));
@@ -222,7 +236,7 @@ impl Walk<'_, '_> {
         let mut done = Block::new();
         let mut rest = body;
         if let Some((local, limit, first)) = first {
-            // The test stands as it is: it ends the loop.
+            // The test of the counter is copied unchanged: it ends the loop.
             let limit = self.limit(limit);
             done.extend(self.copied(&body[..1]));
             rest = &body[1..];
@@ -237,7 +251,7 @@ impl Walk<'_, '_> {
         StmtKind::Loop { body: done, step: self.copied(step) }
     }
 
-    /// What is known of the limit of a counter.
+    /// The interval of a counter's limit.
     fn limit(&mut self, limit: ExprId) -> Option<Known> {
         let known = self.value(limit).1;
         if known.is_some() || self.function().exprs[limit].ty != Type::I32 || self.form(limit) != Form::Same {
@@ -248,7 +262,7 @@ impl Walk<'_, '_> {
         Some(Known::Integer(Between::one(Sum::term(wide))))
     }
 
-    /// Statements as they are, of expressions of their own.
+    /// A copy of statements with expressions of their own, without simplifications.
     fn copied(&mut self, block: &[Stmt]) -> Block {
         let mut done = Block::new();
         for stmt in block {

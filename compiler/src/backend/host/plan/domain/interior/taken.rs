@@ -1,4 +1,4 @@
-//! What is taken for granted of the interior, and the guard that asks for it.
+//! The assumptions of the steady state, and the guard that tests them.
 
 use crate::{
     analysis::any_expr,
@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Walk<'_, '_> {
-    /// Takes for granted that a value is so far above a bound, or below it; `false` if that is too much to ask.
+    /// Assumes that a value exceeds a bound by at least `apart` (or is below it by as much, without `above`). Returns
+    /// `false` if no guard can test this, or if there are too many assumptions.
     pub(super) fn take(&mut self, value: &Between, bound: &Between, above: bool, apart: i128) -> bool {
         let difference =
             if above { value.low.plus(&bound.high.negated()) } else { bound.low.plus(&value.high.negated()) };
@@ -38,7 +39,7 @@ impl Walk<'_, '_> {
         few
     }
 
-    /// Whether a value is no less than a bound wherever the segment's guard, and what is taken for granted so far, hold.
+    /// `true` if the segment's guard and the assumptions imply that a value is not less than a bound.
     pub(super) fn is_given(&mut self, value: &Between, bound: &Between) -> bool {
         let Some(sum) = value.low.plus(&bound.high.negated()) else { return false };
         if self.is_asked_for(&sum, value, bound) {
@@ -52,7 +53,7 @@ impl Walk<'_, '_> {
         is_taken
     }
 
-    /// Which sum of the same parts is taken not to be negative.
+    /// The index of the assumption with the same terms.
     fn taken(&self, sum: &Sum) -> Option<usize> {
         self.nonneg.iter().position(|known| {
             known.terms.len() == sum.terms.len()
@@ -60,7 +61,8 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// Takes for granted that values do not wrap. Of both ends: what lies between them is exact where they are.
+    /// Assumes that the terms of both ends of some intervals are small. The ends do not wrap then, and so neither do
+    /// the values between them.
     pub(super) fn be_exact(&mut self, values: &[&Between]) {
         let ends = values.iter().flat_map(|value| [&value.low, &value.high]);
         for &(id, _) in ends.flat_map(|end| &end.terms) {
@@ -70,8 +72,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether the segment's guard lets only threads through for which a sum is not negative. The two that it is the
-    /// difference of are plain values, so that none of them is the sum of others, which may wrap.
+    /// `true` if the segment's guard implies that `sum`, the difference of `value` and `bound`, is not negative. Both
+    /// must be a single term or a constant: a sum of several terms may wrap.
     fn is_asked_for(&self, sum: &Sum, value: &Between, bound: &Between) -> bool {
         let plain = |between: &Between| match between.low.terms.as_slice() {
             [] => between.low.constant == between.high.constant && between.high.terms.is_empty(),
@@ -106,12 +108,12 @@ impl Walk<'_, '_> {
             })
     }
 
-    /// Whether a value grows from thread to thread.
+    /// `true` if a value grows from thread to thread.
     pub(super) fn steps(&self, value: &Between) -> bool {
         value.low.terms.iter().any(|&(id, _)| self.form(id) == Form::Step)
     }
 
-    /// Whether a value has to do with where a thread is.
+    /// `true` if a value depends on the position of a thread or block.
     pub(super) fn is_position(&self, value: &Between) -> bool {
         let is = |kind: &ExprKind| {
             use SpecialRegister::{BlockIdx, OfRow, ThreadIdx};
@@ -120,12 +122,13 @@ impl Walk<'_, '_> {
         value.low.terms.iter().any(|&(id, _)| any_expr(self.function(), self.named(id), &is))
     }
 
-    /// Whether two expressions are the same one but for names.
+    /// `true` if two expressions are the same after rematerializable locals at their roots are replaced by their
+    /// values.
     pub(super) fn alike(&self, a: ExprId, b: ExprId) -> bool {
         self.same(self.named(a), self.named(b))
     }
 
-    /// What a name is short for.
+    /// The value of a rematerializable local; other expressions as they are.
     pub(super) fn named(&self, mut root: ExprId) -> ExprId {
         while let Some(value) = self.function().local(root).and_then(|local| self.peeler.fixed.value(local)) {
             root = value;
@@ -133,7 +136,7 @@ impl Walk<'_, '_> {
         root
     }
 
-    /// Whether two expressions of fixed and shared values are the same one.
+    /// `true` if two expressions of rematerializable and uniform values are the same computation.
     pub(super) fn same(&self, a: ExprId, b: ExprId) -> bool {
         let (a, b) = (&self.function().exprs[a], &self.function().exprs[b]);
         let operands = |kind: &ExprKind| {
@@ -150,7 +153,7 @@ impl Walk<'_, '_> {
 
     // --- The guard ----------------------------------------------------------------------------------------------------
 
-    /// The threads for which all sums are exact, and none is negative.
+    /// The guard for which all sums are exact, and no assumed sum is negative.
     pub(super) fn guard(&mut self, nonneg: &[Sum]) -> Option<Guard> {
         let mut guard = Guard::default();
         for id in std::mem::take(&mut self.parts) {
@@ -177,7 +180,8 @@ impl Walk<'_, '_> {
                     guard.ranges.push(Range { value: self.copy(value), op, bound, times: 1, plus: 0, wraps: false });
                 }
                 None => {
-                    // What grows from row to row stands on one side, so that it can bound the rows.
+                    // The term that grows from row to row is the left side of the comparison, so that it can become a
+                    // bound of the loop over rows.
                     let step = rest.terms.iter().position(|&(id, _)| self.form_along(1, id) == Form::Step);
                     let (op, value, bound) = match step.map(|index| rest.terms.remove(index)) {
                         Some((value, true)) => (CompareOp::Le, self.copy(value), self.built(&rest, at)),
@@ -191,7 +195,7 @@ impl Walk<'_, '_> {
         Some(guard)
     }
 
-    /// Whether a part of a sum is known to be smaller than the largest.
+    /// `true` if a term is known to be small enough for exact sums, so that the guard need not test it.
     fn is_small(&self, id: ExprId) -> bool {
         let forms = Forms {
             function: self.peeler.function,
@@ -203,6 +207,7 @@ impl Walk<'_, '_> {
         forms.is_small(id)
     }
 
+    /// The expression that computes a sum.
     fn built(&mut self, sum: &Sum, at: ExprId) -> ExprId {
         let mut whole = self.push(ExprKind::Const(Const::Int(sum.constant)), Type::I64, at);
         for &(id, minus) in &sum.terms {

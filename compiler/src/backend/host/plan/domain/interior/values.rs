@@ -1,4 +1,4 @@
-//! Expressions of the interior: their copies, and what is known of them there.
+//! Copies of expressions for the steady state, and the intervals of their values there.
 
 use crate::{
     backend::host::plan::{
@@ -9,13 +9,14 @@ use crate::{
 };
 
 impl Walk<'_, '_> {
+    /// A copy of an expression without simplifications.
     pub(super) fn copy(&mut self, id: ExprId) -> ExprId {
         let Expr { kind, ty, .. } = self.function().exprs[id].clone();
         let kind = kind.map_operands(&mut |operand| self.copy(operand));
         self.push(kind, ty, id)
     }
 
-    /// A copy of an expression for the interior, and what is known of its value there.
+    /// A copy of an expression for the steady state, and the interval of its value there.
     pub(super) fn value(&mut self, id: ExprId) -> (ExprId, Option<Known>) {
         let Expr { kind, ty, .. } = self.function().exprs[id].clone();
         if ty == Type::I32
@@ -48,7 +49,7 @@ impl Walk<'_, '_> {
         (copy, found)
     }
 
-    /// What is known of an integer of 32 bits that is a constant or a local, such as what a loop counts by.
+    /// The interval of a 32-bit integer that is a constant or a local, such as a loop counter.
     fn counted(&self, kind: &ExprKind) -> Option<Known> {
         match kind.class() {
             Class::Leaf(Leaf::Const(Const::Int(value))) => Some(Known::Integer(Between::constant(value))),
@@ -57,7 +58,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What is known of an operator's result, and which operand it is, if it is one.
+    /// The interval of an operator's result. Also returns the operand that the result equals, if there is one.
     fn operator(
         &mut self,
         id: ExprId,
@@ -83,7 +84,7 @@ impl Walk<'_, '_> {
             Class::Leaf(Leaf::Const(Const::Bool(is))) => (Some(Known::Bool(is)), None),
             Class::Leaf(Leaf::Local(local)) => match (self.known.get(&local), self.peeler.fixed.value(local)) {
                 (Some(known), _) => (Some(known.clone()), None),
-                // What is computed before the body starts: a clamp of it does nothing either.
+                // The local is computed before the body starts. Its value may contain clamps, too.
                 (None, Some(value)) if self.form(id) == Form::Other => match self.value(value) {
                     (copy, Some(known)) => (Some(known), Some(copy)),
                     (_, None) => nothing,
@@ -93,7 +94,7 @@ impl Walk<'_, '_> {
             Class::Arith(Arith::Unary(UnaryOp::Neg, _)) => sum(integer(0).map(Between::negated)),
             Class::Arith(Arith::Unary(UnaryOp::Not, _)) => (truth(0).map(|is| Known::Bool(!is)), None),
             Class::Arith(Arith::Binary(op @ (BinaryOp::And | BinaryOp::Or), ..)) if !is_integer => {
-                // `True` decides an `or`, `False` an `and`; the other one leaves the other side.
+                // `True` decides an `or`, `False` an `and`; otherwise the result is the other operand.
                 let decides = op == BinaryOp::Or;
                 match (truth(0), truth(1)) {
                     (Some(is), _) | (_, Some(is)) if is == decides => (Some(Known::Bool(is)), None),
@@ -145,7 +146,8 @@ impl Walk<'_, '_> {
             },
             Class::Arith(Arith::Wrap { .. }) => {
                 let Some(index) = integer(0) else { return nothing };
-                // Of all threads of a row it is what the guard says of the row, or not known.
+                // The steady state assumes nothing about an index that is uniform along the row: the guard implies that
+                // it is not negative, or its test remains.
                 let zero = Between::constant(0);
                 let holds =
                     if self.steps(index) { self.take(index, &zero, true, 0) } else { self.is_given(index, &zero) };
@@ -159,8 +161,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What an index that runs around is in the interior, and its copy: the dividend itself, less the sizes that were
-    /// added to it so that it is not negative.
+    /// The interval of a wrapped-around index in the steady state, and its copy: the dividend, minus the multiples of
+    /// the size that were added to keep it nonnegative.
     fn remainder(
         &mut self,
         value: &Between,
@@ -168,8 +170,8 @@ impl Walk<'_, '_> {
         copies: &[ExprId],
     ) -> Option<(Between, ExprId)> {
         let &[dividend, divisor] = copies else { return None };
-        // An index that runs around is tested against the same size; one that is taken apart into a row and a column is
-        // not.
+        // The guard of a wrapped-around index compares with the same size. An index that is split into a row and a
+        // column has no such guard.
         let around = self.ranges.iter().any(|range| self.alike(range.bound, size));
         if !around || !self.steps(value) || self.steps(by) {
             return None;
@@ -179,7 +181,7 @@ impl Walk<'_, '_> {
             return None;
         }
         if times != 0 {
-            // The dividend is that much more only if it does not wrap.
+            // The dividend exceeds the result by whole sizes only if it does not wrap.
             self.be_exact(&[value, by]);
         }
         self.gains += 1;
@@ -192,7 +194,8 @@ impl Walk<'_, '_> {
         Some((inside, copy))
     }
 
-    /// A value without the whole sizes that were added to it, and how many these are; less than none were subtracted.
+    /// A value without the whole sizes that were added to it, and their number. The number is negative if sizes were
+    /// subtracted.
     fn without(&self, value: &Between, by: &Between) -> (Between, i32) {
         let mut value = value.clone();
         let [(size, false)] = by.low.terms[..] else { return (value, 0) };
@@ -212,7 +215,8 @@ impl Walk<'_, '_> {
         (value, times)
     }
 
-    /// The outcome of a comparison in the interior: beyond what is near zero, and below what is not.
+    /// The outcome of a comparison in the steady state: the value is above a bound near zero, and below any other
+    /// bound.
     fn comparison(&mut self, op: CompareOp, a: &Between, b: &Between) -> Option<bool> {
         let steps = (self.steps(a), self.steps(b));
         let (value, op, bound) = match steps {
