@@ -1,4 +1,4 @@
-//! Passes that change which thread, block or warp does what.
+//! Passes that change how the blocks and threads of the grid map to blocks and thread loops of the CPU.
 
 pub(crate) mod merge_blocks;
 pub(crate) mod permute_axes;

@@ -1,6 +1,17 @@
-//! Short branches that only compute become selections, so that LLVM sees a row of threads that all do the same.
+//! If-conversion: replaces short branches whose arms only compute by selects.
 //!
-//! LLVM makes some itself, but of `if` and `elif` over one value it makes a `switch`, over which it does not vectorise.
+//! ```text
+//! if $c { $a = $x } else { $b = $y }            $a' = $x
+//!                                               $b' = $y
+//!                                               $a = select $c, $a', $a
+//!                                               $b = select $c, $b, $b'
+//! ```
+//!
+//! Legal if the arms consist of assignments of scalars whose values have no loads. Excluded are divisions, remainders,
+//! powers and math functions, which cost more than a branch, and loop counters whose additions saturate.
+//!
+//! Profitable because LLVM then sees a thread loop without control flow. LLVM converts some branches itself, but makes
+//! a `switch` of `if` and `elif` over one value, and does not vectorize loops with a `switch`.
 
 use weft_artifact::Scalar;
 
@@ -13,13 +24,14 @@ use crate::{
     source::Span,
 };
 
-/// The arms of a branch compute at most this much together: anything but reading a local or a constant counts.
+/// Highest cost of both arms together. An assignment and an operation cost 1 each; reads of locals and constants are
+/// free.
 const MOST: u32 = 32;
 
-/// Branches inside branches are converted so many times, from the inside out.
+/// Most passes over a body, each of which converts the innermost branches.
 const ROUNDS: u32 = 8;
 
-/// Converts what is worth it in a kernel's body.
+/// Converts the short branches of a kernel's body, from the inside out.
 pub(crate) fn convert(function: &mut Function, body: &mut Block) {
     for _ in 0..ROUNDS {
         let fixed = Rematerializable::of(function, body);
@@ -34,19 +46,19 @@ pub(crate) fn convert(function: &mut Function, body: &mut Block) {
 struct Convert<'a> {
     function: &'a mut Function,
     fixed: Rematerializable,
-    /// By the local's index, for those that the body had at first.
+    /// How often the body mentions a local, by index, for the locals that it had at first.
     mentions: Vec<u32>,
 }
 
-/// An arm with locals of its own for what it assigns.
+/// An arm, renamed so that each assignment has a local of its own.
 struct Arm {
     body: Block,
-    /// What is assigned, and the local that has its value at the arm's end.
+    /// Each assigned local, with the local that has its value at the arm's end.
     assigned: Vec<(LocalId, LocalId)>,
 }
 
 impl Convert<'_> {
-    /// Converts the innermost branches of a list; whether there were some.
+    /// Converts the innermost branches of a list. Returns whether there were any.
     fn list(&mut self, list: &mut Block) -> bool {
         let mut changed = false;
         let mut out = Block::with_capacity(list.len());
@@ -128,7 +140,8 @@ impl Convert<'_> {
         }
     }
 
-    /// What a local is at an arm's end. A constant is itself: of `and` and `or` over comparisons bounds are made.
+    /// The value of a local at an arm's end. A constant is inlined: a select of constants is an `and` or `or` of
+    /// comparisons, from which later passes make bounds.
     fn end(&mut self, arm: &Arm, local: LocalId, span: Span) -> ExprId {
         let last = arm.assigned.iter().find(|(of, _)| *of == local).map_or(local, |&(_, at)| at);
         let constant = arm.body.iter().find_map(|stmt| match stmt.kind {
@@ -153,7 +166,7 @@ impl Convert<'_> {
         }
     }
 
-    /// Whether an arm assigns a local before it reads it, and nobody else knows of it.
+    /// Whether an arm assigns a local before it reads it, and no other code mentions the local.
     fn stays_inside(&self, local: LocalId, arm: &[Stmt]) -> bool {
         let Some(&everywhere) = self.mentions.get(local.index()) else { return false };
         let mut inside = 0;
@@ -183,7 +196,7 @@ impl Convert<'_> {
         reads
     }
 
-    /// An arm's statements, with a new local at each assignment but those to locals that are `kept`.
+    /// Copies an arm's statements, with a new local for each assignment except those to locals in `kept`.
     fn arm(&mut self, arm: &[Stmt], kept: &[LocalId]) -> Arm {
         let mut body = Block::new();
         let mut now: Vec<(LocalId, LocalId)> = Vec::new();
@@ -197,7 +210,7 @@ impl Convert<'_> {
                     reads.push((id, at));
                 }
             });
-            // Expressions are trees: these are read by this arm alone.
+            // Expressions are trees, so that only this arm reads these.
             for (id, at) in reads {
                 self.function.exprs[id].kind = ExprKind::Local(at);
             }
@@ -225,7 +238,7 @@ impl Convert<'_> {
     }
 }
 
-/// Whether something is computed in about the time of a branch, whatever its operands are.
+/// Whether an operation takes about as long as a branch at most, whatever its operands are.
 fn is_cheap(arith: Arith<'_>) -> bool {
     match arith {
         Arith::Unary(..) | Arith::Compare(..) | Arith::Select(..) | Arith::Convert(_) | Arith::Wrap { .. } => true,
@@ -258,8 +271,8 @@ const fn is_cheap_operator(op: BinaryOp) -> bool {
     }
 }
 
-/// Makes minima and maxima of integers that are written as choices: `w if a < w else a`. Of clamps is known what they do near no
-/// border.
+/// Recognizes the min/max idiom: integer selects such as `w if a < w else a` become minima and maxima, the form of a
+/// clamp that index-set splitting recognizes.
 pub(crate) fn extrema(function: &mut Function) {
     let ids: Vec<ExprId> = function.exprs.iter().map(|(id, _)| id).collect();
     for id in ids {
@@ -267,7 +280,7 @@ pub(crate) fn extrema(function: &mut Function) {
         let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { continue };
         let ty = function.exprs[id].ty;
         let is_int = ty.scalar().is_some_and(Scalar::is_int) && ty != Type::BOOL && function.exprs[a].ty == ty;
-        // What is loaded twice may be asked for anew on purpose.
+        // A program may load a value twice on purpose, to see another thread's store in between.
         if !is_int || any_expr(function, cond, &|kind| matches!(kind, ExprKind::Load(..))) {
             continue;
         }

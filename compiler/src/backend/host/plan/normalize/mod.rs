@@ -1,4 +1,4 @@
-//! Passes on the structured IR that later passes rely on.
+//! Passes that normalize the structured IR before parallel regions are formed.
 
 pub(crate) mod if_convert;
 pub(crate) mod nest_conditions;

@@ -1,7 +1,22 @@
-//! `if i < n and v[i] > v[i + 1]: …`, whose second part must not be looked at where the first does not hold, becomes two
-//! branches, of which the first can be a bound of the row.
+//! Un-lowering of short-circuit `and`: rewrites `if i < n and v[i] > v[i + 1]` to nested branches again.
 //!
-//! The front end has it as a temporary that is `False` where the first part does not hold, and a branch over it.
+//! ```text
+//! if $n { $t = $v } else { $t = False }         if $n { if $v { … } }
+//! if $t { … }
+//! ```
+//!
+//! The front end lowers `and` to a temporary, because the second operand must not be evaluated if the first one is
+//! `False`.
+//!
+//! Legal if
+//!
+//! - the statement directly before the branch on the temporary is a branch that assigns the temporary at the end of
+//!   each path, and assigns `False` on all paths but one;
+//! - the value on that path contains a load (otherwise if-conversion makes a `select` of the branch);
+//! - no other statement mentions the temporary;
+//! - the branch on the temporary has no `else`, no barrier and no jump.
+//!
+//! Profitable because the outer condition can become a bound of the thread loop.
 
 use crate::{
     analysis::{any_expr, escapes, for_each_mention},
@@ -9,14 +24,14 @@ use crate::{
     ir::{Block, Const, ExprKind, Function, LocalId, Stmt, StmtKind, Type},
 };
 
-/// A branch over a temporary: the local, one that nothing else mentions than what decides it, and this branch.
+/// A local that a branch tests.
 struct Decided {
     local: LocalId,
-    /// How often it is mentioned.
+    /// How often the body mentions it.
     mentions: u32,
 }
 
-/// Nests branches in a kernel's body.
+/// Nests the branches of a kernel's body.
 pub(crate) fn nest(function: &Function, body: &mut Block) {
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
@@ -45,7 +60,7 @@ fn list(function: &Function, mentions: &[u32], body: &mut Block) {
     *body = out;
 }
 
-/// The local that a branch without an `else` is over.
+/// The local that a branch tests, if the branch has no `else`, no barrier and no jump.
 fn decided(function: &Function, mentions: &[u32], stmt: &Stmt) -> Option<Decided> {
     let StmtKind::If { cond, otherwise, .. } = &stmt.kind else { return None };
     let local = function.local(*cond)?;
@@ -54,8 +69,8 @@ fn decided(function: &Function, mentions: &[u32], stmt: &Stmt) -> Option<Decided
     is_condition.then(|| Decided { local, mentions: mentions[local.index()] })
 }
 
-/// Whether a statement is a branch that assigns the local at the end of each way, `False` on all of them but one, whose value
-/// has a load, and whether nothing else mentions it but the branch over it.
+/// Whether a statement is a branch that assigns the local at the end of each path: `False` on all paths but one, and a
+/// value with a load on that one. Only these assignments and the branch on the local may mention it.
 fn decides(function: &Function, decided: &Decided, stmt: &Stmt) -> bool {
     let mut ends = Vec::new();
     let complete = ends_of(decided.local, stmt, &mut ends);
@@ -71,7 +86,8 @@ fn is_false(kind: &ExprKind) -> bool {
     matches!(kind, ExprKind::Const(Const::Bool(false)))
 }
 
-/// Collects what a branch assigns to a local at the end of each way; whether it does on all of them.
+/// Collects the values that a statement assigns to a local at the end of each path. Returns whether every path assigns
+/// it.
 fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<crate::ir::ExprId>) -> bool {
     match &stmt.kind {
         StmtKind::Assign(to, value) if *to == local => {
@@ -92,7 +108,8 @@ fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<crate::ir::ExprId>) -> bo
     }
 }
 
-/// Puts statements where the local was assigned what is not `False`, behind a branch over that, and drops the assignments.
+/// Replaces the assignment of the value that is not `False` by a branch on that value around `then`, and removes the
+/// other assignments.
 fn place(function: &Function, local: LocalId, stmt: &mut Stmt, then: &mut Option<Block>) {
     let StmtKind::If { then: first, otherwise: second, .. } = &mut stmt.kind else { return };
     for arm in [first, second] {

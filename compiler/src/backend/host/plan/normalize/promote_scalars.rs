@@ -1,10 +1,25 @@
-//! Totals in memory: `out[i] += …` in a loop, of an element that is the same in each turn, adds to a local in the loop. Threads
-//! that take the loop together then carry it in registers, and one after the other they do not wait for what they have just
-//! stored.
+//! Scalar promotion: an accumulator in memory, such as `out[i] += …` in a loop that does not change `i`, becomes a
+//! local while the loop runs.
 //!
-//! The element is loaded in front of the loop and stored behind it, both only by threads that have a turn, as each turn stores
-//! to it whatever it does else. Nobody else may touch the element between two barriers, and nothing else in the loop is it: no
-//! array of which LLVM would have to know that.
+//! ```text
+//!                                               if goes_on { $total = load $p }
+//! loop { if !goes_on { break }                  loop { if !goes_on { break }
+//!        store $p, load $p + $x                        $total = $total + $x
+//!        … }                                           … }
+//!                                               if goes_on { store $p, $total }
+//! ```
+//!
+//! Legal if
+//!
+//! - each iteration stores to the element: the load before the loop and the store after it execute only for threads
+//!   that have an iteration;
+//! - no other access in the loop may alias the element;
+//! - the loop has no barrier, atomic operation, call or return, so that another thread that accesses the element while
+//!   the loop runs has a race.
+//!
+//! Profitable because a loop that is interchanged with the thread loop then has its accumulators in vector registers,
+//! and in any other loop an iteration need not wait for the store of the one before. LLVM does not promote them: it
+//! would have to know that the arrays do not overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,42 +40,43 @@ use crate::{
 };
 use weft_artifact::Scalar;
 
-/// Most totals of a loop.
+/// Most accumulators that are promoted in a loop.
 const MOST: usize = 8;
 
-/// Most accesses of a loop to memory, each of which is compared with each total.
+/// Most memory accesses of a loop: each is compared with each accumulator.
 const MOST_ACCESSES: usize = 96;
 
-/// Has the loops of a body, inner ones first, keep their totals. Nobody writes what the parameters `read_only` point to.
+/// Promotes the accumulators of a body's loops, inner ones first. No thread writes to the memory of the parameters
+/// `read_only` while the kernel runs.
 pub(crate) fn keep(function: &mut Function, read_only: &[LocalId], body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
     Keep { function, fixed: &fixed, read_only }.list(body);
 }
 
-/// An access of a loop to memory.
+/// A load or store in a loop.
 struct Access {
-    /// The load, or where a store goes to.
+    /// The load, or the pointer of the store.
     id: ExprId,
     pointer: ExprId,
-    /// The pointer as it is in all turns, of locals that do not change in the loop.
+    /// The pointer as an expression of locals that the loop does not assign, if it has that form.
     address: Option<ExprId>,
-    /// A store that each turn makes, and what is known of where.
+    /// The alignment, if this is a store that every iteration executes.
     each_turn: Option<Align>,
     is_store: bool,
 }
 
-/// An element that a loop keeps.
+/// A promoted accumulator.
 struct Total {
     address: ExprId,
     align: Align,
     local: LocalId,
 }
 
-/// Who has a turn of a loop.
+/// The threads that have an iteration of a loop.
 #[derive(Clone, Copy, Debug)]
 enum Turns {
     Everyone,
-    /// Those for whom this holds, in front of the loop and behind it.
+    /// Threads for which this condition holds, before the loop and after it.
     Some(ExprId),
 }
 
@@ -85,14 +101,15 @@ impl Keep<'_> {
         *list = done;
     }
 
-    /// Who has a turn of a loop that begins with a test; `None` for other statements, and where nobody has.
+    /// The threads that have an iteration of a loop that begins with an exit test. `None` for other statements, for
+    /// loops without a store of their own, and for loops that no thread enters.
     fn turns(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<Turns> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
         if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
             return None;
         }
-        // Most loops store to no element of their own.
+        // A quick check: most loops have no store that could qualify.
         if !body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Store { .. })) {
             return None;
         }
@@ -109,7 +126,8 @@ impl Keep<'_> {
             }
         });
         let leaves = self.copied(*cond, &values);
-        // Of a sum's first index, say; what was loaded, or changes in the loop, is each thread's own test.
+        // The condition is evaluated again after the loop. Its value there is the same only if it reads neither memory
+        // nor locals that the loop assigns.
         if self.loads(leaves) || self.reads(leaves, &|local| assigned.contains(&local)) {
             return None;
         }
@@ -120,7 +138,7 @@ impl Keep<'_> {
         Some(Turns::Some(self.function.exprs.push(Expr { kind: not, ty: Type::BOOL, span: stmt.span })))
     }
 
-    /// The value that a local was assigned in some statements, if it is still what it would be.
+    /// The value that some statements assign to a local, if it would be the same after them.
     fn value_before(&self, before: &[Stmt], local: LocalId) -> Option<ExprId> {
         let at = before.iter().rposition(|stmt| assigned(stmt).contains(&local))?;
         let StmtKind::Assign(_, value) = before[at].kind else { return None };
@@ -128,7 +146,7 @@ impl Keep<'_> {
         (!self.loads(value) && !self.reads(value, &|read| later.contains(&read))).then_some(value)
     }
 
-    /// Has a loop keep its totals in locals.
+    /// Promotes the accumulators of a loop to locals, inside the loop.
     fn totals(&mut self, stmt: &mut Stmt) -> Vec<Total> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return Vec::new() };
         let Some(accesses) = self.accesses(body, step, &assigned(stmt)) else { return Vec::new() };
@@ -158,13 +176,13 @@ impl Keep<'_> {
         totals
     }
 
-    /// What a loop touches; `None` if it does what is not followed.
+    /// The memory accesses of a loop; `None` if it has an operation, a call or a return, or too many accesses.
     fn accesses(&mut self, body: &[Stmt], step: &[Stmt], assigned: &BTreeSet<LocalId>) -> Option<Vec<Access>> {
         let once = assigned_once(body);
         let (mut values, mut accesses) = (BTreeMap::new(), Vec::new());
         let mut each_turn = true;
         for (index, stmt) in body.iter().chain(step).enumerate() {
-            // Whoever goes on to the step from elsewhere has not come by all that is assigned before it.
+            // A `continue` reaches the step without executing all assignments of the body.
             if index == body.len() {
                 values.clear();
             }
@@ -202,7 +220,7 @@ impl Keep<'_> {
                 let address = self.unchanged(pointer, assigned, &values);
                 accesses.push(Access { id, pointer, address, each_turn: here, is_store });
             }
-            // The test at the start is asked before the loop.
+            // The exit test at the start is no escape: it is evaluated before the loop, too.
             each_turn &= index == 0 || !escapes(std::slice::from_ref(stmt)).any();
             if let StmtKind::Assign(local, value) = stmt.kind
                 && index < body.len()
@@ -215,7 +233,8 @@ impl Keep<'_> {
         Some(accesses)
     }
 
-    /// An expression of locals that do not change in a loop, in place of those in `values`.
+    /// Rewrites an expression to read only locals that the loop does not assign, by substituting `values`; `None` if
+    /// that is not possible or it has a load.
     fn unchanged(
         &mut self,
         id: ExprId,
@@ -226,10 +245,10 @@ impl Keep<'_> {
         (!changes && !self.loads(id)).then(|| self.copied(id, values))
     }
 
-    /// Whether a loop loads an element that it stores to in each turn, and touches it in no other way.
-    ///
-    /// One of the block's own memory is in the nearest cache, as rows of a block's threads go through other memory from end to end,
-    /// which those that carry totals by strips do not.
+    /// Whether a loop loads an element that it stores to in each iteration, and no other access may alias it. Elements
+    /// of shared memory are not promoted if the loop also accesses global memory. They are in the L1 cache anyway, and
+    /// the promoted loop would be strip-mined, so that its threads would no longer access the global memory a whole row
+    /// at a time.
     fn is_alone(&self, address: ExprId, accesses: &[Access]) -> bool {
         let is_far = |access: &Access| {
             !matches!(
@@ -262,14 +281,14 @@ impl Keep<'_> {
         })
     }
 
-    /// The array of an element, its number less a constant that is added to it last, and the constant.
+    /// The base of an element's address, and its index as a sum of an expression and a constant.
     fn element(&self, address: ExprId) -> Option<(ExprId, ExprId, i128)> {
         let ExprKind::Offset { base, index, scale: 1 } = self.function.exprs[address].kind else { return None };
         let ExprKind::Binary(BinaryOp::Add, before, constant) = self.function.exprs[index].kind else { return None };
         Some((base, before, self.function.int(constant)?))
     }
 
-    /// A loop that keeps totals, and what is in front of it and behind it.
+    /// Emits a loop whose accumulators are promoted, with the loads before it and the stores after it.
     fn around(&mut self, stmt: Stmt, turns: Turns, totals: &[Total], done: &mut Block) {
         let span = stmt.span;
         let at = |kind: StmtKind| Stmt { kind, span };
@@ -314,7 +333,7 @@ impl Keep<'_> {
         self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
     }
 
-    /// An expression again, with values in place of locals.
+    /// Copies an expression and substitutes values for locals.
     fn copied(&mut self, id: ExprId, values: &BTreeMap<LocalId, ExprId>) -> ExprId {
         if let Some(&value) = self.function.local(id).and_then(|local| values.get(&local)) {
             return self.copied(value, &BTreeMap::new());
@@ -333,14 +352,14 @@ impl Keep<'_> {
     }
 }
 
-/// Locals that a statement assigns, or one inside it.
+/// The locals that a statement, or a nested one, assigns.
 fn assigned(stmt: &Stmt) -> BTreeSet<LocalId> {
     let mut all = BTreeSet::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| all.extend(inner.kind.assigned()));
     all
 }
 
-/// Has a store go to a local.
+/// Replaces a store by an assignment to a local.
 fn store_to(stmt: &mut Stmt, to: ExprId, local: LocalId) {
     if let StmtKind::Store { pointer, value, .. } = stmt.kind
         && pointer == to

@@ -1,12 +1,30 @@
-//! Flags that say which way a branch went: `computed = True` in one arm and `computed = False` in the other, or before it. A flag becomes
-//! the condition's name, which may be asked for again (`plan/normalize/rematerialize_predicates.rs`).
+//! Flag propagation: replaces a phi of the constants `True` and `False`, one for each arm of a branch, by the condition
+//! of the branch.
+//!
+//! ```text
+//! if $c {                       $f = $c
+//!     $f = True                 if $f {
+//!     …                             …
+//! } else {                      } else {
+//!     $f = False
+//!     …                             …
+//! }                             }
+//! ```
+//!
+//! The flag may also be cleared before a branch that has no `else`, if only assignments and stores come between.
+//!
+//! Legal if each arm assigns the flag once, on every path, and neither the condition nor the statements before these
+//! assignments read it.
+//!
+//! Profitable because the flag becomes the name of a predicate, which
+//! [`rematerialize_predicates`](super::rematerialize_predicates) can compute again where a branch tests it.
 
 use crate::{
     analysis::for_each_mention,
     ir::{Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_stmt},
 };
 
-/// Names the conditions of a body's flags.
+/// Propagates conditions to the flags of a body.
 pub(crate) fn name(function: &mut Function, list: &mut Block) {
     for stmt in list.iter_mut() {
         stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| name(function, inner));
@@ -21,7 +39,8 @@ pub(crate) fn name(function: &mut Function, list: &mut Block) {
     }
 }
 
-/// The assignment of a condition to a flag that a branch sets in the one arm and clears in the other, which then asks for the flag.
+/// Rewrites a branch that sets a flag in one arm and clears it in the other. Returns the assignment of the condition to
+/// the flag; the branch then tests the flag.
 fn in_arms(function: &mut Function, stmt: &mut Stmt) -> Option<Stmt> {
     let span = stmt.span;
     let StmtKind::If { cond, then, otherwise } = &mut stmt.kind else { return None };
@@ -40,7 +59,7 @@ fn in_arms(function: &mut Function, stmt: &mut Stmt) -> Option<Stmt> {
     Some(named)
 }
 
-/// The same for a flag that is cleared before the branch, with assignments and stores between.
+/// As [`in_arms`], for a flag that is cleared before the branch, with only assignments and stores between.
 fn before(function: &mut Function, list: &mut Block, at: usize) -> Option<Stmt> {
     let (done, rest) = list.split_at_mut(at);
     let stmt = rest.first_mut()?;
@@ -63,13 +82,14 @@ fn before(function: &mut Function, list: &mut Block, at: usize) -> Option<Stmt> 
     }
     let set = sets(function, then, flag, true)?;
     then.remove(set);
-    // It is assigned anew before anybody asks.
+    // The assignment of `False` becomes dead and is left to later passes.
     let named = Stmt { kind: StmtKind::Assign(flag, *cond), span };
     *cond = function.exprs.push(Expr { kind: ExprKind::Local(flag), ty: Type::BOOL, span });
     Some(named)
 }
 
-/// Where an arm sets a flag to a value, if it does so once, on all ways to what comes after it, and does not ask for it before.
+/// The index of the statement by which an arm assigns a constant to a flag. Only assignments and stores that do not
+/// mention the flag may precede it, and no later statement of the arm may assign the flag.
 fn sets(function: &Function, arm: &[Stmt], flag: LocalId, to: bool) -> Option<usize> {
     let is_set = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Assign(local, value) if local == flag && is_bool(function, value, to));
     let at = arm.iter().position(is_set)?;

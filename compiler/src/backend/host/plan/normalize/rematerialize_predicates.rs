@@ -1,7 +1,17 @@
-//! Conditions with a name: `known = i > step` and then, behind a barrier, `if known:`.
+//! Predicate rematerialization: replaces a boolean local by its value in the conditions of the branches that test it.
 //!
-//! A name would be kept for each thread, and a byte loaded to ask it. Where its value is a sum of comparisons of what is still
-//! the same there, the branch asks for those again: of them a row's bounds can be made.
+//! ```text
+//! $known = $i > $step           $known = $i > $step
+//! barrier                       barrier
+//! if $known { … }               if $i > $step { … }
+//! ```
+//!
+//! Legal if no later statement of the list assigns the local, or one that its value reads. The value must not load, and
+//! must not compute an address or call a math function. Locals that are rematerializable anyway are left alone.
+//!
+//! Profitable because a predicate that is live across a barrier has a context array, from which each region that tests
+//! it loads a byte, while a comparison can become a bound of the thread loop. An assignment whose local no expression
+//! reads any more is removed.
 
 use crate::{
     analysis::Rematerializable,
@@ -10,16 +20,16 @@ use crate::{
     },
 };
 
-/// Expressions of the largest value that is asked for again.
+/// Most expressions of a value that is computed again.
 const MOST: usize = 64;
 
-/// What is asked for again.
+/// A predicate and its value.
 struct Named {
     local: LocalId,
     value: ExprId,
 }
 
-/// Puts the values of named conditions in place of their names where branches ask for them.
+/// Rematerializes the predicates of a body.
 pub(crate) fn substitute(function: &mut Function, body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
     let mut search = Search { function, fixed: &fixed, asked: Vec::new() };
@@ -30,7 +40,7 @@ pub(crate) fn substitute(function: &mut Function, body: &mut Block) {
             for_each_expr(function, root, &mut |id| asked.retain(|local| function.local(id) != Some(*local)));
         }
     });
-    // Nobody asks for the name any more: what follows it may be all that there is to do.
+    // The remaining branch may then be all of its region, so that its condition can become a bound.
     forget(body, &asked);
 }
 
@@ -49,7 +59,7 @@ fn forget(list: &mut Block, locals: &[LocalId]) {
 struct Search<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
-    /// What was asked for again.
+    /// The predicates that were substituted.
     asked: Vec<LocalId>,
 }
 
@@ -80,7 +90,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether what a condition is computed of is the same in all that follows it in its list.
+    /// Whether the value of a predicate is the same in all later statements of its list, and cheap to compute.
     fn may_ask_again(&self, named: &Named, rest: &[Stmt]) -> bool {
         let is_condition = self.function.locals[named.local].ty == Type::BOOL;
         if !is_condition || self.fixed.value(named.local).is_some() {
@@ -127,7 +137,7 @@ impl Search<'_> {
         }
     }
 
-    /// A condition that has the value in the name's place.
+    /// Substitutes the predicate's value in a condition.
     fn with_value(&mut self, id: ExprId, named: &Named) -> ExprId {
         if self.function.local(id) == Some(named.local) {
             return self.copy(named.value);

@@ -1,17 +1,24 @@
-//! Flags of a loop's last turn: `computed = i > 0 and …` in each turn of a loop with barriers, and behind it `if computed:`.
+//! Exit-value sinking: computes a flag once after a loop, in place of assigning it in each iteration. It runs for
+//! kernels with barriers.
 //!
 //! ```text
 //! $computed = False            $any = False
 //! loop {                       loop {
-//!     $computed = $c($turn)        $any = True
-//!     …                            $last = $turn
+//!     $computed = $c($i)           $any = True
+//!     …                            $last = $i
 //! }                                …
 //! if $computed { … }           }
 //!                              $computed = $any & $c($last)
 //!                              if $computed { … }
 //! ```
 //!
-//! A flag would be kept for each thread, and set in every turn; what it is computed of is mostly the same for all threads.
+//! Legal if the flag is `False` before the loop, the loop does not read it, and every iteration that executes its first
+//! assignment executes its last one. Its value must read only locals that the loop leaves unchanged, and integers that
+//! the loop computes from constants, parameters, registers of the block and other such locals. It must contain a
+//! comparison and no load.
+//!
+//! Profitable because, in a loop with barriers, the flag has a context array to which each iteration stores, while the
+//! integers that it is computed from are mostly uniform.
 
 use weft_artifact::Scalar;
 
@@ -24,7 +31,7 @@ use crate::{
     source::Span,
 };
 
-/// Sinks flags behind the loops of a body that assign them; whether there were some.
+/// Sinks the flags that the loops of a list assign. Returns whether there were any.
 pub(crate) fn sink(function: &mut Function, list: &mut Block) -> bool {
     let (mut at, mut sunk) = (0, false);
     while at < list.len() {
@@ -35,7 +42,7 @@ pub(crate) fn sink(function: &mut Function, list: &mut Block) -> bool {
             let before = list.len();
             behind(function, list, at, flag);
             sunk = true;
-            // The loop again, which is behind all that came but one statement.
+            // Visits the loop again: all inserted statements but one precede it.
             at += (list.len() - before).saturating_sub(1);
         } else {
             at += 1;
@@ -44,7 +51,7 @@ pub(crate) fn sink(function: &mut Function, list: &mut Block) -> bool {
     sunk
 }
 
-/// A flag that the loop at a place assigns in each turn and does not ask for, and that is false before it.
+/// A flag that the loop at an index assigns in its iterations and never reads, and that is `False` before the loop.
 fn flag_of(function: &Function, list: &[Stmt], at: usize) -> Option<LocalId> {
     let StmtKind::Loop { body, step } = &list[at].kind else { return None };
     let turn = Turn::of(function, body, step);
@@ -60,7 +67,7 @@ fn flag_of(function: &Function, list: &[Stmt], at: usize) -> Option<LocalId> {
         let StmtKind::Assign(_, cond) = body[last].kind else { return false };
         function.locals[flag].ty == Type::BOOL
             && !asked.contains(&flag)
-            // Who comes to the first of them comes to the last, and there are no others.
+            // An iteration that executes the first assignment executes the last one, and there are no others.
             && !escapes(&body[first..=last]).any()
             && turn.assigned.iter().filter(|(local, _)| *local == flag).count() == places.len()
             && turn.is_known(cond)
@@ -72,7 +79,7 @@ fn is_to(stmt: &Stmt, local: LocalId) -> bool {
     matches!(stmt.kind, StmtKind::Assign(to, _) if to == local)
 }
 
-/// What a turn of a loop assigns: each local, and its value, if it is an assignment.
+/// The assignments of a loop's iteration: each assigned local, with its value if an `Assign` assigns it.
 struct Turn<'a> {
     function: &'a Function,
     assigned: Vec<(LocalId, Option<ExprId>)>,
@@ -94,7 +101,8 @@ impl<'a> Turn<'a> {
         self.assigned.iter().any(|(to, _)| *to == local)
     }
 
-    /// Whether a condition compares something, and nothing but what the loop does not change and what it changes for all threads alike.
+    /// Whether a condition has a comparison and no load, and reads only locals that the loop does not change or changes
+    /// uniformly.
     fn is_known(&self, cond: ExprId) -> bool {
         let (mut known, mut compares) = (true, false);
         for_each_expr(self.function, cond, &mut |id| {
@@ -114,7 +122,8 @@ impl<'a> Turn<'a> {
         known && compares
     }
 
-    /// Whether the loop computes a local of nothing but constants, parameters and such locals: a counter, or a copy of one.
+    /// Whether the loop computes a local only from constants, parameters, registers of the block and other such locals:
+    /// an induction variable, or a copy of one.
     fn is_common(&self, local: LocalId) -> bool {
         let (mut common, mut left, mut seen) = (true, vec![local], Vec::new());
         while let Some(next) = left.pop() {
@@ -137,7 +146,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Whether a flag is false behind some statements, as the last of them that knows of it says.
+/// Whether a flag is `False` after some statements: the last one that mentions it assigns `False`.
 fn is_false(function: &Function, before: &[Stmt], flag: LocalId) -> bool {
     let last = before.iter().rev().find(|stmt| {
         let mut mentions = false;
@@ -157,7 +166,8 @@ fn is_false(function: &Function, before: &[Stmt], flag: LocalId) -> bool {
     })
 }
 
-/// Assigns a flag behind the loop at a place, of what it was computed of in the last turn that came there.
+/// Assigns a flag after the loop at an index, from the values that its operands had in the last iteration that reached
+/// the assignment.
 fn behind(function: &mut Function, list: &mut Block, at: usize, flag: LocalId) {
     let span = list[at].span;
     let StmtKind::Loop { body, step } = &mut list[at].kind else { return };
@@ -194,7 +204,7 @@ fn assign(function: &mut Function, local: LocalId, kind: ExprKind, span: Span) -
     Stmt { kind: StmtKind::Assign(local, value), span }
 }
 
-/// A copy of an expression, with other names for some locals.
+/// Copies an expression and renames some locals in it.
 fn renamed(function: &mut Function, root: ExprId, names: &[(LocalId, LocalId)]) -> ExprId {
     let Expr { kind, ty, span } = function.exprs[root].clone();
     let name = |local: LocalId| names.iter().find(|(from, _)| *from == local).map_or(local, |&(_, to)| to);

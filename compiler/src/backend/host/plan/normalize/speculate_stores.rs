@@ -1,4 +1,5 @@
-//! Elements of shared memory that a branch changes perhaps, as a swap in a sort does, become selections that are always stored.
+//! If-conversion with speculative stores: a branch that may store to elements of shared memory becomes selects whose
+//! results are always stored.
 //!
 //! ```text
 //! if v[t] > v[t + 1]:                       a = v[t]; b = v[t + 1]
@@ -7,18 +8,24 @@
 //!     v[t + 1] = swap                       v[t + 1] = a if more else b
 //! ```
 //!
-//! A store under a branch is one with a mask, which is slow, and a load soon after waits for it; the selections are what LLVM
-//! makes minimum and maximum of. What was there is written again where the branch does not hold. Nobody sees that:
+//! This pass loads the elements before the branch and stores them after it; [`if_convert`](super::if_convert) then
+//! makes the selects. A thread for which the condition is false stores the old values again. Legal because no other
+//! thread can observe that:
 //!
-//! - The thread reads each of these elements itself, whether the branch holds or not, and in the same piece between two
-//!   barriers as the store: all that stands between are assignments. So a program in which another thread writes one of them in
-//!   that piece means nothing already.
-//! - The memory is the block's own, so that no other block writes it, and one thread of the system runs all of the block.
-//!   In global memory, programs which race on purpose would lose what another block writes between the load and the store.
-//! - No two threads of a row have the same element, so that of a vector of threads none writes back what was there before another
-//!   one wrote. (Threads that set one flag race, too, but all write the same, and programs do so.)
-//! - On each way through the branch all loads come before all stores, and either all of the elements are stored, or none,
-//!   in one order. So it is right where two of them are the same element, too.
+//! - Each thread loads all of these elements on every path through the branch, between the same two barriers as the
+//!   stores: the branch contains only assignments, stores and branches. A program in which another thread writes one of
+//!   the elements there has a race already.
+//! - The elements are in shared memory: no other block writes them, and one CPU thread runs all threads of the block.
+//!   In global memory, a store of another block between the load and the store would be lost, which breaks programs
+//!   that race intentionally.
+//! - No two threads of a thread loop have the same element. Otherwise an inactive lane of a vector could overwrite the
+//!   store of an active lane with the old value. This excludes, for example, threads that all set the same flag, a
+//!   benign race.
+//! - On each path all loads precede all stores, and the path stores either all of the elements, in one order, or none.
+//!   So the result is right even if two of them are the same element.
+//!
+//! Profitable because a store under a branch is a masked store, which is slow and cannot be forwarded to a load soon
+//! after it, and because LLVM makes vector minima and maxima of the selects.
 
 use crate::{
     analysis::{Rematerializable, base, for_each_read, same},
@@ -35,16 +42,16 @@ use crate::{
     },
 };
 
-/// Elements that a branch may change.
+/// Most elements that a converted branch may store to.
 const MOST_STORED: usize = 4;
 
-/// Expressions of the largest branch that is converted.
+/// Most expressions of a converted branch.
 const MOST_EXPRS: usize = 128;
 
-/// Factors of an index by which no product of numbers of threads wraps.
+/// Largest constant factor in an index: the products of two threads differ by less than 2^64.
 const MOST_TIMES: i128 = 1 << 16;
 
-/// Converts what may be in a kernel's body.
+/// Converts the branches of a kernel's body that may store to shared memory.
 pub(crate) fn convert(function: &mut Function, body: &mut Block) {
     let mut some = false;
     for_each_stmt(body, &mut |stmt| {
@@ -76,32 +83,33 @@ struct Convert<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
     uniformity: &'a Uniformity,
-    /// By the local's index, for those that the body had at first: how often it is assigned.
+    /// How often the body assigns a local, by index, for the locals that it had at first.
     assigned: &'a [u32],
-    /// Locals that are assigned once, before the position, and their values.
+    /// The locals that are assigned once, by an assignment that precedes the position in the same list or one around
+    /// it, with their values.
     known: Vec<(LocalId, ExprId)>,
 }
 
-/// An element that a branch reads.
+/// An element that a branch loads or stores.
 struct Place {
     pointer: ExprId,
     align: Align,
     elem: Type,
 }
 
-/// What has been stored on the ways to a position, by the places' numbers.
+/// The elements that the paths to a position have stored, by index in `places`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stored {
-    /// These, in this order.
+    /// Every path has stored these, in this order.
     All(Vec<usize>),
-    /// These on some ways, and nothing on the others.
+    /// Some paths have stored these, in this order, and the others nothing.
     Perhaps(Vec<usize>),
 }
 
-/// What is known at a position.
+/// The loads and stores of the paths to a position.
 #[derive(Clone, Debug)]
 struct State {
-    /// Places that were loaded on every way.
+    /// The elements that every path has loaded.
     loaded: Vec<usize>,
     stored: Stored,
 }
@@ -138,7 +146,7 @@ impl Convert<'_> {
         *list = out;
     }
 
-    /// What a branch becomes.
+    /// Converts a statement, if it is a branch that qualifies.
     fn converted(&mut self, stmt: &Stmt) -> Option<Block> {
         let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
         if !self.is_small(stmt) {
@@ -146,7 +154,7 @@ impl Convert<'_> {
         }
         let mut places = Vec::new();
         let mut start = State { loaded: Vec::new(), stored: Stored::All(Vec::new()) };
-        // What else the condition loads stays where it is, before all stores.
+        // The condition's other loads stay in the condition, which precedes all stores.
         self.loads(*cond, &mut start, &mut places);
         let end = self.branch(then, otherwise, &start, &mut places)?;
         let (Stored::All(stored) | Stored::Perhaps(stored)) = end.stored;
@@ -196,7 +204,7 @@ impl Convert<'_> {
         Some(State { loaded, stored })
     }
 
-    /// Follows the statements of an arm.
+    /// Adds the loads and stores of an arm to a state; `None` if the arm does not qualify.
     fn walk(&self, list: &[Stmt], mut state: State, places: &mut Vec<Place>) -> Option<State> {
         for stmt in list {
             let (StmtKind::Assign(_, root) | StmtKind::Store { value: root, .. } | StmtKind::If { cond: root, .. }) =
@@ -230,7 +238,7 @@ impl Convert<'_> {
         Some(state)
     }
 
-    /// Notes what a value loads; how many loads it has, and how many are of places.
+    /// Records the elements that a value loads. Returns the number of its loads, and the number of those from `places`.
     fn loads(&self, root: ExprId, state: &mut State, places: &mut Vec<Place>) -> (usize, usize) {
         let (mut all, mut known) = (0, 0);
         for_each_expr(self.function, root, &mut |id| {
@@ -246,7 +254,7 @@ impl Convert<'_> {
         (all, known)
     }
 
-    /// The number of a place, if it is one of which each thread has its own.
+    /// The index of an element in `places`, to which it is added if each thread of a thread loop has its own.
     fn place(&self, pointer: ExprId, align: Align, places: &mut Vec<Place>) -> Option<usize> {
         let found = places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer));
         if found.is_some() {
@@ -260,7 +268,7 @@ impl Convert<'_> {
         Some(places.len() - 1)
     }
 
-    /// Whether no two threads of a row have the same element.
+    /// Whether no two threads of a thread loop have the same element.
     fn is_own(&self, pointer: ExprId) -> bool {
         match self.function.class(pointer) {
             Class::Address { base, by, unit } => {
@@ -271,7 +279,7 @@ impl Convert<'_> {
         }
     }
 
-    /// Whether an index is another one for each thread of a row.
+    /// Whether an index is different for each thread of a thread loop.
     fn differs(&self, index: ExprId) -> bool {
         if self.form(index) == Form::Step {
             return true;
@@ -287,7 +295,7 @@ impl Convert<'_> {
         }
     }
 
-    /// Whether a product is of a value that grows by one, and is small, and of a small constant.
+    /// Whether a product is a 64-bit value with unit stride times a small positive constant.
     fn is_multiple(&self, step: ExprId, times: ExprId) -> bool {
         let constant = self.function.int(times).is_some_and(|times| (1..=MOST_TIMES).contains(&times));
         constant && self.form(step) == Form::Step && self.function.exprs[step].ty == Type::I64
@@ -308,13 +316,13 @@ impl Convert<'_> {
         forms.form(id)
     }
 
-    /// The one value of a local here.
+    /// The value of a local that is assigned once before the position or is rematerializable.
     fn value(&self, local: LocalId) -> Option<ExprId> {
         let known = self.known.iter().rev().find(|(of, _)| *of == local).map(|&(_, value)| value);
         known.or_else(|| self.fixed.value(local))
     }
 
-    /// The branch on locals in the places' place, between their loads and their stores.
+    /// Loads the elements into locals, applies the branch to the locals, and stores the elements that it may change.
     fn selections(&mut self, stmt: &Stmt, places: &[Place], stored: &[usize]) -> Block {
         let span = stmt.span;
         let mut out = Block::new();
@@ -383,7 +391,7 @@ impl Convert<'_> {
         places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer))
     }
 
-    /// A copy of a value that reads locals where it loaded places.
+    /// Copies a value, with reads of locals in place of loads of elements.
     fn value_on_locals(&mut self, id: ExprId, places: &[Place], locals: &[(LocalId, LocalId)]) -> ExprId {
         let Expr { kind, ty, span } = self.function.exprs[id].clone();
         if let ExprKind::Load(pointer, align) = kind

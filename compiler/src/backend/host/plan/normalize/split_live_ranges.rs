@@ -1,8 +1,18 @@
-//! A local that means several things becomes several locals: the `i` of one loop and that of the next.
+//! Live-range splitting: gives each web of a local (a definition and the uses that it reaches) a local of its own.
 //!
-//! What is known of a local is known of all its assignments, so a loop whose counter is also that of a loop elsewhere would
-//! be taken for one whose turns depend on that. Where each value is assigned in front of all that reads it, in the list of
-//! statements that does, no value is seen elsewhere. `west = tx - 1; west = max(west, 0)` are two, too.
+//! ```text
+//! $i = 0                        $i = 0
+//! loop { … $i … }               loop { … $i … }
+//! $i = 0                        $i' = 0
+//! loop { … $i … }               loop { … $i' … }
+//! ```
+//!
+//! Legal if each mention of the local is dominated by an assignment in the same list of statements, or in a list around
+//! it: then no value is live after its list, or in the next iteration. An assignment that reads the local, such as the
+//! second one of `west = tx - 1; west = max(west, 0)`, gets a new local, too.
+//!
+//! Profitable because an analysis describes a local by all its assignments: an induction variable that a second loop
+//! reuses would be recognized in neither of the loops.
 
 use crate::{
     analysis::for_each_mention,
@@ -12,7 +22,7 @@ use crate::{
     },
 };
 
-/// Splits each local of a body that may be split.
+/// Splits the live ranges of a body's locals.
 pub(crate) fn split(function: &mut Function, body: &mut Block) {
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
@@ -24,7 +34,7 @@ pub(crate) fn split(function: &mut Function, body: &mut Block) {
     }
 }
 
-/// Whether a statement begins a new value: it does not read what it assigns.
+/// Whether a statement starts a web: it assigns the local without reading it.
 fn begins(function: &Function, stmt: &Stmt, local: LocalId) -> bool {
     matches!(stmt.kind, StmtKind::Assign(to, _) if to == local) && !reads_itself(function, stmt, local)
 }
@@ -41,7 +51,8 @@ fn mentions(function: &Function, stmt: &Stmt, local: LocalId) -> bool {
     mentions
 }
 
-/// Whether every mention of a local in a list comes after an assignment in the same list, or in one inside it.
+/// Whether each mention of a local in a list is dominated by an assignment that starts a web, in the same list or in a
+/// list nested in it.
 fn may_split(function: &Function, list: &[Stmt], local: LocalId) -> bool {
     for stmt in list {
         if begins(function, stmt, local) {
@@ -70,7 +81,7 @@ fn may_split(function: &Function, list: &[Stmt], local: LocalId) -> bool {
     true
 }
 
-/// Gives each value of a local a local of its own; the first keeps the name.
+/// Gives each web of a local its own local; the first web keeps the original one.
 struct Split<'a> {
     function: &'a mut Function,
     local: LocalId,
@@ -94,7 +105,8 @@ impl Split<'_> {
                 self.function.locals.push(local)
             };
             stmt.kind.for_each_assigned_mut(&mut |to| *to = fresh);
-            // Up to the last statement that reads what is assigned here, or what one on the way has made of it.
+            // The web extends to the last statement that reads this value, or a value computed from it in the same
+            // list.
             let value = list[next..].iter().take_while(|stmt| !begins(self.function, stmt, self.local));
             let reads = |stmt: &Stmt| !may_split(self.function, std::slice::from_ref(stmt), self.local);
             let reach = value.enumerate().filter(|(_, stmt)| reads(stmt)).last().map_or(0, |(index, _)| index + 1);
@@ -106,8 +118,8 @@ impl Split<'_> {
         }
     }
 
-    /// Renames the local in a statement of the list in which its value is assigned. What is made of that value in the same list
-    /// (`west = max(west, 0)`) is a value of its own, and the name that goes on from here.
+    /// Renames the local in a statement of the list that starts the web. An assignment to the local that reads it
+    /// (`west = max(west, 0)`) gets another new local. Returns the local that the next statements use.
     fn rename_or_go_on(&mut self, stmt: &mut Stmt, name: LocalId) -> LocalId {
         let next = match stmt.kind {
             StmtKind::Assign(to, _) if to == self.local => {

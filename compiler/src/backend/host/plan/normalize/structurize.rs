@@ -1,5 +1,17 @@
-//! A `continue` as a branch around what it skips: threads that take it then do not seem to part, so that a row may take the loop
-//! together.
+//! Structurization: replaces `continue` by a branch around the statements that it skips.
+//!
+//! ```text
+//! loop {                        loop {
+//!     if $a { continue }            if $a { } else { … }
+//!     …
+//! }                             }
+//! ```
+//!
+//! Legal if no statements have to be duplicated: if both arms of a branch can reach the statements after it and one of
+//! them contains a `continue`, the loop is left unchanged. Loops that contain a barrier are left unchanged, too.
+//!
+//! Profitable because a divergent `continue` prevents the loop's interchange with the thread loop, while a divergent
+//! branch does not.
 
 use crate::{
     analysis::escapes,
@@ -8,7 +20,7 @@ use crate::{
     source::Span,
 };
 
-/// Turns each `continue` into a branch, in loops that threads need not go through together, where branches alone can say it.
+/// Structurizes the loops of a body that contain a `continue` and no barrier.
 pub(crate) fn without_continue(list: &mut Block) {
     for stmt in list {
         let waits = holds_barrier(stmt);
@@ -25,15 +37,16 @@ pub(crate) fn without_continue(list: &mut Block) {
     }
 }
 
-/// What a thread does in place of a `break`, and the condition of those that have not done so.
+/// Returns the statements that replace a `break`, and the condition under which a thread has not executed them.
 pub(crate) type Left<'a> = dyn FnMut(Span) -> (Block, ExprId) + 'a;
 
-/// Statements without a `continue` of theirs; without a `break`, too, if `left` says what stands in its place.
+/// Copies statements without the `continue` of their loop; with `left`, without its `break`, too. `None` if statements
+/// would have to be duplicated.
 pub(crate) fn branched(list: &[Stmt], mut left: Option<&mut Left<'_>>) -> Option<Block> {
     let mut done = Block::new();
     for (index, stmt) in list.iter().enumerate() {
         match &stmt.kind {
-            // Nothing behind a jump is reached.
+            // Statements after a jump are unreachable.
             StmtKind::Continue => return Some(done),
             StmtKind::Break | StmtKind::Return(_) => {
                 match left {
@@ -49,7 +62,8 @@ pub(crate) fn branched(list: &[Stmt], mut left: Option<&mut Left<'_>>) -> Option
                     done.push(stmt.clone());
                     continue;
                 }
-                // What comes behind is for the arm that gets there; for both it would stand twice.
+                // The statements after the branch move into the arm that reaches them. If both arms do, they would have
+                // to be duplicated.
                 let rest = &list[index + 1..];
                 let both = !rest.is_empty() && !ends(then) && !ends(otherwise);
                 if both && skips {
@@ -80,7 +94,7 @@ pub(crate) fn branched(list: &[Stmt], mut left: Option<&mut Left<'_>>) -> Option
     Some(done)
 }
 
-/// Whether no thread gets behind some statements.
+/// Whether control never reaches the end of some statements.
 fn ends(list: &[Stmt]) -> bool {
     list.iter().any(|stmt| match &stmt.kind {
         StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => true,

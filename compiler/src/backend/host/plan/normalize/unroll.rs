@@ -1,7 +1,17 @@
-//! Short loops over a constant table, each turn written out: `for q in range(9): … f[q, (y - cy[q]) % h] …`.
+//! Full unrolling: writes out the iterations of a counted loop with constant bounds, and folds constants in the copies.
 //!
-//! What a turn reads of the table is then a constant, and which neighbor it looks at is known before the row starts. LLVM
-//! unrolls such loops, too, but only after a row's interior was looked for.
+//! ```text
+//! for q in range(9):                            sum += f[0, y % h]
+//!     sum += f[q, (y - cy[q]) % h]              sum += f[1, (y - 1) % h]
+//!                                               …
+//! ```
+//!
+//! Legal if the loop's only jump is its exit test and it contains no operation ([`StmtKind::Op`]). Locals that are
+//! mentioned only in the body are renamed in each copy.
+//!
+//! Profitable for loops that read a constant table (`cy` above): the elements become constants, so that index-set
+//! splitting can recognize which neighbors an iteration accesses. LLVM would unroll the loop only after index-set
+//! splitting. [`write_out_short`] also unrolls other loops of few iterations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,21 +27,21 @@ use crate::{
     source::Span,
 };
 
-/// Most turns that are written out.
+/// Highest trip count of an unrolled loop.
 const MOST_TURNS: i128 = 32;
 
-/// Expressions of all turns together.
+/// Most expressions of all copies of a body together.
 const MOST_EXPRS: i128 = 1200;
 
-/// Turns of a loop that is written out whatever it does.
+/// Highest trip count of a loop that [`write_out_short`] unrolls though it reads no table.
 const SHORT: i128 = 4;
 
-/// Writes out the loops of a kernel's body that read a table.
+/// Unrolls the loops of a kernel's body that read a constant table.
 pub(crate) fn write_out(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
     all(function, constants, body, false);
 }
 
-/// Writes out those of few turns, too.
+/// Also unrolls loops of few iterations.
 pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
     all(function, constants, body, true);
 }
@@ -42,7 +52,7 @@ fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Blo
     WriteOut { function, constants, mentions, short }.list(body);
 }
 
-/// A body again, with locals of its own, in which some that it is given have known values.
+/// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
 pub(crate) fn copied(
     function: &mut Function,
     constants: &Arena<ConstantArray>,
@@ -56,8 +66,8 @@ pub(crate) fn copied(
     body.iter().map(|stmt| all.stmt(&turn, stmt)).collect()
 }
 
-/// What a local was given last, if nothing but other locals was assigned since: variables that a loop gives other types are converted
-/// before it.
+/// The last value that was assigned to a local, if only assignments follow. Such assignments are conversions of
+/// variables whose type the loop changes, which the front end emits before the loop.
 fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
     let mut assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
         StmtKind::Assign(to, value) => Some((to, value)),
@@ -76,33 +86,34 @@ fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
 struct WriteOut<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
-    /// By the local's index, for those that the body had at first.
+    /// How often the body mentions a local, by index, for the locals that it had at first.
     mentions: Vec<u32>,
-    /// Those of few turns are written out, too.
+    /// Whether to unroll other loops of few iterations, too.
     short: bool,
 }
 
-/// A loop that is written out.
+/// A loop to unroll.
 struct Turns {
     counter: LocalId,
-    /// What it is in each turn.
+    /// The counter's value in each iteration.
     values: Vec<i128>,
-    /// What it is behind the loop.
+    /// The counter's value after the loop.
     end: i128,
-    /// Locals that a turn assigns once, whatever it does else.
+    /// Locals that an iteration assigns exactly once, by a statement of the body itself.
     once: Vec<LocalId>,
-    /// Those of them that nobody asks for outside of a turn: each turn has its own.
+    /// Those of them that are not mentioned outside of the body and are assigned before they are read: each copy has
+    /// its own.
     own: Vec<LocalId>,
 }
 
-/// What a turn has in place of locals.
+/// The substitutions for the locals of a copy: new locals and constants.
 struct Turn {
     names: BTreeMap<LocalId, LocalId>,
     values: BTreeMap<LocalId, i128>,
 }
 
 impl Turn {
-    /// One with locals of its own in place of these.
+    /// Makes new locals for those in `own`.
     fn of(function: &mut Function, own: &[LocalId], values: BTreeMap<LocalId, i128>) -> Self {
         let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
         Self { names: own.iter().map(again).collect(), values }
@@ -135,7 +146,7 @@ impl WriteOut<'_> {
         *list = out;
     }
 
-    /// How a loop is written out behind these statements, if it is, and its body.
+    /// Decides whether to unroll a statement that follows `before`. Returns the loop and its body.
     fn turns<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let (counter, limit, by) = counter_by(self.function, body, step)?;
@@ -156,7 +167,7 @@ impl WriteOut<'_> {
         if !simple || !worth || !(1..=MOST_TURNS).contains(&turns) || turns * exprs > MOST_EXPRS {
             return None;
         }
-        // What is behind the last turn may be no integer of the counter's.
+        // The counter's value after the loop may overflow its type.
         let most = if self.function.locals[counter].ty == Type::I64 { i64::MAX } else { i64::from(i32::MAX) };
         let end = first + turns * by;
         if end > i128::from(most) {
@@ -167,7 +178,7 @@ impl WriteOut<'_> {
         Some((Turns { counter, values: (0..turns).map(|turn| first + turn * by).collect(), end, once, own }, body))
     }
 
-    /// Whether something is an element of a table whose number the code computes.
+    /// Whether an expression loads an element of a constant table at an index that reads a local.
     fn reads_table(&self, id: ExprId) -> bool {
         let ExprKind::Load(pointer, _) = self.function.exprs[id].kind else { return false };
         let ExprKind::Offset { base, index, .. } = self.function.exprs[pointer].kind else { return false };
@@ -175,7 +186,8 @@ impl WriteOut<'_> {
             && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
     }
 
-    /// Locals that each turn assigns once, before it reads them, and that are mentioned nowhere else.
+    /// Locals that each iteration assigns exactly once and before it reads them, and that the kernel mentions only in
+    /// this body.
     fn own(&self, turn: &[Stmt], once: &[LocalId]) -> Vec<LocalId> {
         let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
         for_each_mention(self.function, turn, &mut |local| *inside.entry(local).or_default() += 1);
@@ -223,7 +235,7 @@ impl WriteOut<'_> {
         Stmt { kind, span: stmt.span }
     }
 
-    /// An expression of a turn; integers that are known are constants.
+    /// Copies an expression with the substitutions of a copy, and folds integer constants.
     fn expr(&mut self, turn: &Turn, id: ExprId) -> ExprId {
         let Expr { kind, ty, span } = self.function.exprs[id].clone();
         if let ExprKind::Local(local) = kind {
@@ -238,7 +250,7 @@ impl WriteOut<'_> {
         self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
     }
 
-    /// The value of an operator on constants.
+    /// The value of an operation on constants.
     fn known(&self, kind: &ExprKind, ty: Type) -> Option<Const> {
         let integer = |id: ExprId| {
             let is_int = self.function.exprs[id].ty.scalar().is_some_and(Scalar::is_int);
@@ -271,7 +283,7 @@ impl WriteOut<'_> {
         value.single().map(Const::Int)
     }
 
-    /// The element of a table that a pointer points to, if its number is known.
+    /// The element of a constant table that a pointer points to, if its index is a constant.
     fn element(&self, pointer: ExprId, ty: Type) -> Option<Const> {
         let ExprKind::Offset { base, index, scale: 1 } = self.function.exprs[pointer].kind else { return None };
         let ExprKind::ConstBase(table) = self.function.exprs[base].kind else { return None };
@@ -302,7 +314,7 @@ impl WriteOut<'_> {
     }
 }
 
-/// Locals that a list itself assigns, and nothing else inside it.
+/// The locals that have exactly one assignment in a list, by a statement of the list itself and not by a nested one.
 pub(crate) fn assigned_once(turn: &[Stmt]) -> Vec<LocalId> {
     let mut counts: BTreeMap<LocalId, u32> = BTreeMap::new();
     for_each_stmt(turn, &mut |stmt| {
