@@ -1,7 +1,7 @@
-//! Names of what a plan consists of: which rewrites of the IR changed a kernel, and which kinds of nodes it has. Generators of test
-//! programs count by them what was reached.
+//! The names of the transformations in a plan: the rewrites that changed the IR, and the kinds of nodes. Test
+//! generators count these names to measure coverage.
 //!
-//! Names are in kebab case. `docs/design/cpu-plans.md` has a table of them, which a test compares with [`ALL`].
+//! Names are in kebab case. A test compares [`ALL`] with the table in `docs/design/cpu-plans.md`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     ir::{Block, Function},
 };
 
-/// Every name, sorted.
+/// All names, sorted.
 pub(crate) const ALL: &[&str] = &[
     "access-prefetch",
     "alias-check",
@@ -105,12 +105,12 @@ pub(crate) const ALL: &[&str] = &[
 pub(crate) struct Rewrites(Option<BTreeSet<&'static str>>);
 
 impl Rewrites {
-    /// Records nothing, or what changes from now on.
+    /// An empty record, or none.
     pub(super) fn new(records: bool) -> Self {
         Self(records.then(BTreeSet::new))
     }
 
-    /// Adds a name if something holds.
+    /// Records a name if `holds` is true.
     pub(super) fn add(&mut self, name: &'static str, holds: bool) {
         debug_assert!(ALL.contains(&name), "{name}");
         if holds && let Some(names) = &mut self.0 {
@@ -118,7 +118,8 @@ impl Rewrites {
         }
     }
 
-    /// Runs a rewrite, and adds its name if it changes the text of the kernel. Without a record, it is run and nothing else is done.
+    /// Runs a rewrite, and records its name if it changes the kernel's text form. Without a record, it only runs the
+    /// rewrite.
     pub(super) fn step<T>(
         &mut self,
         name: &'static str,
@@ -135,7 +136,7 @@ impl Rewrites {
         result
     }
 
-    /// Adds what loops were marked for.
+    /// Records the kinds of interchanged loops.
     pub(super) fn add_marked(&mut self, marked: &interchange::Marked) {
         let interchange::Marked { any: _, far: _, counters, walks, turned, uneven, tiles, strides } = marked;
         self.add("loop-interchange", !counters.is_empty());
@@ -147,7 +148,7 @@ impl Rewrites {
     }
 }
 
-/// A kernel's text. Its body is elsewhere while it is planned.
+/// The text form of a kernel. During planning, the function's body is in `body`.
 fn text(function: &mut Function, body: &mut Block) -> String {
     std::mem::swap(&mut function.body, body);
     let text = function.to_string();
@@ -155,7 +156,7 @@ fn text(function: &mut Function, body: &mut Block) -> String {
     text
 }
 
-/// The names of all that a plan for such vectors has, sorted.
+/// The names of the transformations in a plan for a CPU with such vectors, sorted.
 pub(crate) fn of_plan(plan: &Plan, vectors: Vectors) -> Vec<&'static str> {
     let mut found = Found { plan, vectors, names: plan.rewrites.0.clone().unwrap_or_default() };
     found.plan();

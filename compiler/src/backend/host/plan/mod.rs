@@ -1,6 +1,20 @@
-//! The plan of a kernel on the host: how its body is cut at the barriers, and where each value lives.
+//! The planner of the CPU back end: it decides how the threads of a block become thread loops. It does not use LLVM.
 //!
-//! [`Plan::of`] reads in the order of its steps. Nothing here knows LLVM.
+//! `Plan::with` runs the passes, in this order:
+//!
+//! 1. Grid: permute the thread axes, find mergeable blocks, inline functions with barriers, privatize accumulators,
+//!    make warps blocks.
+//! 2. Normalization of the structured IR ([`normalize`]), and versions for short extents and for quotients of the
+//!    index.
+//! 3. Loops ([`loops`]): interchange loops with the thread loop, mask divergent exits. Then lower warp operations
+//!    ([`warp`]).
+//! 4. Regions ([`regions`]): cut the body at its barriers, distribute the regions, find the values that are live across
+//!    barriers.
+//! 5. Iteration domains ([`domain`]): move guards into loop bounds, split index sets.
+//! 6. Prefetches ([`prefetch`]), strip mining and transposition ([`vector`]).
+//!
+//! [`Plan::of`] plans again without a transformation if a later pass did not support it, until the plan does not
+//! change.
 
 pub(crate) mod analysis;
 pub(crate) mod domain;
@@ -56,52 +70,52 @@ use crate::{
     },
 };
 
-/// With more segments than this, each is a function of its own.
+/// Plans with more segments than this have one function for each segment.
 pub(crate) const MOST_SEGMENTS: u64 = 24;
 
-/// What a CPU does with vectors.
+/// The vector properties of the planned CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vectors {
-    /// It has two units for products.
+    /// It has two units for vector multiplication.
     pub pairs: bool,
-    /// It loads and stores them under a mask, whatever their elements.
+    /// It has masked loads and stores for all element types.
     pub masks: bool,
 }
 
 impl Vectors {
-    /// Nothing that not all do.
+    /// No property: valid for every CPU.
     pub(crate) const PLAIN: Self = Self { pairs: false, masks: false };
 }
 
-/// What a plan may change, and have.
+/// The transformations that a plan may use, and its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Asked {
     /// The code is optimized.
     opt: bool,
-    /// Threads take loops together without a barrier that asks for it, and guards speak for rows of them. What nobody writes may
-    /// be read once for all of a block.
+    /// Loops are interchanged with the thread loop, guards become bounds of thread loops, and memory that no thread
+    /// writes may be loaded once for the block.
     together: bool,
-    /// Loops that threads take together only by strips.
+    /// Loops with strided accesses are interchanged. They need strips.
     walks: bool,
-    /// Those of them that call functions of math are loops of strips that walk, or no such.
+    /// Such loops may call math functions. They need transposition.
     turned: bool,
-    /// Those of them of which each thread has its own number of turns are loops of strips that walk.
+    /// Such loops may have a trip count for each thread. They need transposition.
     uneven: bool,
-    /// Loops that threads leave in different turns, and where they assign what they assign at the first exit.
+    /// Loops with divergent exits are masked; the value says where they assign the values of the first exit.
     leaving: Option<ExitAssignments>,
-    /// A copy for parts of rows.
+    /// The body has a version that is split where a quotient of the index changes.
     quotients: bool,
-    /// What the CPU does with vectors.
+    /// The vector properties of the planned CPU.
     vectors: Vectors,
-    /// Warps as blocks of their own, where they have nothing to do with each other.
+    /// Warps become blocks if they do not synchronize with each other.
     apart: bool,
-    /// The names of the rewrites that change the kernel are recorded.
+    /// The plan records the names of the rewrites that change the kernel.
     records: bool,
 }
 
 impl Asked {
-    /// Each thread does what the program says, in its order.
+    /// No transformation: each thread executes the program in its order.
     const PLAIN: Self = Self {
         opt: false,
         together: false,
@@ -116,56 +130,56 @@ impl Asked {
     };
 }
 
-/// How a kernel runs.
+/// The plan of a kernel.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Plan {
-    /// The module with every function that reaches a barrier inlined.
+    /// The module. Every function that reaches a barrier is inlined.
     pub module: Module,
-    /// What each function does.
+    /// The effects of each function.
     pub effects: Vec<Effects>,
-    /// The kernel's.
+    /// The kernel.
     pub kernel: FuncId,
-    /// The body, cut.
+    /// The body, cut at the barriers.
     pub cut: Cut,
-    /// How many segments it has.
+    /// The number of segments.
     pub segments: u64,
-    /// What lives in scratch memory.
+    /// The context arrays: values that are live across barriers.
     pub crossing: Crossing,
-    /// By the local's index: it belongs to a thread, not to the block.
+    /// By the local's index: the local is varying, so each thread has its own value.
     pub own: Vec<bool>,
-    /// Locals that can be computed again.
+    /// The rematerializable locals.
     pub fixed: Rematerializable,
-    /// Where threads look up.
+    /// The yield points.
     pub polling: Polling,
-    /// Blocks that are neighbors along `x` may run as one, if `blockDim.x` is each of these.
+    /// Neighboring blocks along `x` may be merged if `blockDim.x` equals each of these numbers. `None` if they never
+    /// may.
     pub joins: Option<Vec<i64>>,
-    /// Rows of joined blocks may be longer than a block's, if threads keep nothing.
+    /// Rows of merged blocks may be longer than a block, if there are no context arrays and masks.
     pub long_rows: bool,
-    /// What strips ask about loops that their threads leave in different turns.
+    /// The loops with divergent exits.
     pub leaving: Vec<Leaving>,
-    /// What is divided for each part of a row.
+    /// The divisions by which rows are split.
     pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
     /// The program has barriers, and its code is optimized.
     pub waits: bool,
-    /// Rows of a block with barriers seem to have so many threads.
+    /// The expected row length of a block with barriers.
     pub row_width: Option<u64>,
-    /// A warp is a block of its own: the kernel is for blocks whose rows are whole warps.
+    /// Each warp is a block: the plan is for launches whose `blockDim.x` is a multiple of 32.
     pub apart: bool,
-    /// And rows seem to be one warp each.
+    /// Rows are expected to be one warp each. Only with `apart`.
     pub narrow: bool,
-    /// Arrays that a worker accumulates with apart.
+    /// Arrays that each worker accumulates into a private copy.
     pub privatized: Vec<Privatized>,
-    /// The rewrites that changed it, if they are recorded.
+    /// The names of the rewrites that changed the kernel, if they are recorded.
     pub rewrites: features::Rewrites,
 }
 
 impl Plan {
-    /// Plans the kernel of a module; `None` if it has none. For code that is optimized, threads near no border have a copy
-    /// of what they do.
-    /// `records` has the plan name the rewrites that changed the kernel ([`features`]), which takes time.
+    /// Plans the kernel of a module; `None` if it has none. `records` makes the plan record the names of the rewrites
+    /// that changed the kernel ([`features`]), which takes time.
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, records: bool) -> Option<Self> {
         let turned = opt && vectors.masks;
         let mut asked = Asked {
@@ -199,7 +213,7 @@ impl Plan {
             } else {
                 strip_mine::hold_left(nodes, &plan.leaving)
             };
-            // All of a warp is one strip.
+            // A warp is one strip.
             let holds_exits = plan.apart || strip_mine::hold_exits(nodes, &plan.leaving);
             let next = Asked {
                 walks: asked.walks && strip_mine::hold_all(&plan.cut.nodes, &walks),
@@ -207,7 +221,7 @@ impl Plan {
                     Some(_) if !holds_exits => Some(ExitAssignments::InExitBranch),
                     exits => exits,
                 },
-                // Segments that are functions of their own know no rows.
+                // A segment that is a function of its own does not support partial rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
                 apart: asked.apart && (!plan.apart || plan.segments <= MOST_SEGMENTS),
                 ..asked
@@ -219,18 +233,19 @@ impl Plan {
         }
     }
 
-    /// Plans a sanitized kernel; `None` if its threads are to have stacks. Each thread does what the program says, in its order.
+    /// Plans a sanitized kernel; `None` if it needs a stack for each thread. Each thread executes the program in its
+    /// order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = eligible::without_meetings(module)?;
         let (mut plan, ..) = Self::with(&module, Asked::PLAIN)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && eligible::go_together(&plan.cut.nodes);
-        // What is told of accesses is known of the body as it was, whose expressions and locals the nodes have.
+        // The nodes share expressions and locals with the original body, and the recorder refers to that body.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
         race_free::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
         goes.then_some(plan)
     }
 
-    /// A plan with what is asked for, and the loops that threads take together by strips or not at all.
+    /// Makes one plan with the transformations of `asked`. Also returns the interchanged loops.
     fn with(module: &Module, asked: Asked) -> Option<(Self, interchange::Marked)> {
         let Asked { opt, together, walks, turned, uneven, .. } = asked;
         let kernel = module.kernel?;
@@ -367,7 +382,7 @@ impl Plan {
                 Runs::FirstOfGroups | Runs::FirstLanes => {
                     segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
                 }
-                // The guards around all of a group's code let a range of a row through, which it speaks for.
+                // A group runs once for a range of its row, so the guards around it may become bounds.
                 Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
                 Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
@@ -448,13 +463,13 @@ impl Plan {
     }
 }
 
-/// Whether a module's functions with barriers are too large, or too often called, to stand in place of their calls.
+/// Whether inlining the functions with barriers would make the module too large.
 pub(crate) fn too_many_copies(module: &Module) -> bool {
     inline::too_many_copies(module, &Effects::of_module(module))
 }
 
-/// A module as threads with stacks of their own run it. Functions in which a thread asks who is here with it become part
-/// of their callers, so that threads which came by different ways are not here together.
+/// The module for fibers. Functions that read the active mask are inlined, so that threads that call them from
+/// different positions have different masks.
 pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
     let mut module = module.clone();
     let asks = |function: &Function| {
@@ -471,8 +486,8 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
     module
 }
 
-/// The guarded parts of a body, and the uniformity in which only code that runs once a block assigns what the block
-/// shares.
+/// The guarded regions of a body, and its divergence. A fixpoint: a local that threads assign is varying, so that only
+/// code that runs once for the block assigns uniform locals.
 fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Rematerializable) -> (Regions, Uniformity) {
     let (mut pinned, mut apart) = (Vec::new(), Vec::new());
     loop {
@@ -488,13 +503,14 @@ fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Rematerializable)
     }
 }
 
-/// Every local but the parameters is a thread's own.
+/// All locals are varying, except parameters.
 fn all_own(function: &Function) -> Uniformity {
     let own: Vec<_> = function.locals.iter().map(|(id, _)| id).filter(|id| !function.params.contains(id)).collect();
     Uniformity::of(function, &[], &Regions::default(), &own)
 }
 
-/// Gives each parameter that the body assigns a copy, so that the parameters themselves never change.
+/// Replaces each parameter that the body assigns by a new local, which is copied to the old one at entry. Parameters
+/// are then never assigned.
 fn copy_assigned_params(function: &mut Function) {
     let mut changed = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| changed.extend(stmt.kind.assigned()));

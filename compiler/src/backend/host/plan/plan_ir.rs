@@ -1,438 +1,458 @@
-//! What the plan's steps hand to each other: nodes, segments and guards. Data, and the walks over it.
+//! The IR of the planner: nodes, segments (parallel regions) and guards, with traversals over them.
+//!
+//! A plan is a tree of [`Node`]s. Control flow that contains a barrier, or that is interchanged with the thread loop,
+//! is a node at the level of the block. A [`Segment`] is code without a barrier, which becomes a thread loop.
 
 use crate::ir::{Block, CompareOp, ExprId, LocalId, SharedId};
 
-/// Threads a block can have.
+/// The maximum number of threads of a block.
 pub(crate) const MAX_THREADS: u64 = 1024;
 
 /// Threads of a warp.
 pub(crate) const LANES: u64 = 32;
 
-/// Threads of a row of joined blocks that keep nothing.
+/// The maximum number of threads of a row of merged blocks without context arrays.
 pub(crate) const MAX_ROW: u64 = 16 * MAX_THREADS;
 
-/// A byte for each thread that says whether it takes part; by number.
+/// The number of a mask: an array with one byte for each thread, nonzero if the thread is active.
 pub(crate) type MaskId = u32;
 
-/// What a block does, in order.
+/// One step of a block's code. A list of nodes runs in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// Statements on values that all threads share, executed once.
+    /// Statements on uniform values, executed once for the block.
     Once {
-        /// They hold a loop, which may never end for values that no thread gets here with: executed if a thread is in
-        /// this mask, of those that the guard lets through. Else the statements see to nothing but locals.
+        /// Set if a mask is in effect and the statements contain a loop or a load. They then run only if a thread of
+        /// this mask that passes the guard is left: a loop might not terminate, or a load might be invalid, for values
+        /// that no thread has. If `None`, the statements run unconditionally.
         active: Option<MaskId>,
-        /// The guard of the part around it.
+        /// The guard of the enclosing nodes.
         guard: Option<Guard>,
         /// The statements.
         block: Block,
     },
-    /// Statements that every thread executes before any goes on.
+    /// Statements that all threads execute before the next node begins.
     Segment(Box<Segment>),
-    /// All threads go the same way.
+    /// A uniform branch.
     If {
-        /// A uniform `Bool`.
+        /// A uniform `Bool`, or the exit test of a loop with divergent exits, which the strip computes
+        /// ([`Leaving`](super::Leaving)).
         cond: ExprId,
-        /// If true.
+        /// The nodes that run if the condition is true.
         then: Vec<Node>,
-        /// If false.
+        /// The nodes that run if the condition is false.
         otherwise: Vec<Node>,
     },
-    /// Only the threads of a guard are here; skipped if the block has none.
+    /// Nodes for the threads that pass a guard. Skipped if no thread of the block does.
     Guarded {
-        /// Who is here.
+        /// The guard.
         guard: Guard,
-        /// What they do; each segment inside has the guard too.
+        /// The guarded nodes. Each segment inside has the guard, too.
         inside: Vec<Node>,
     },
-    /// Threads go different ways: first those of the one arm, then those of the other.
+    /// A divergent branch: the threads of one arm run first, then those of the other.
     Split {
-        /// Takes part now, of those that the guard lets through.
+        /// The mask of the threads that reach the branch. All if `None`; the guard applies in addition.
         active: Option<MaskId>,
-        /// The guard of the part around it.
+        /// The guard of the enclosing nodes.
         guard: Option<Guard>,
-        /// The condition of each thread; it crosses from the segment before.
+        /// The condition of each thread. It is live across the boundary from the preceding segment.
         cond: LocalId,
-        /// Which threads run `then`.
+        /// The mask of the threads that run `then`.
         then_mask: MaskId,
-        /// Which threads run `otherwise`.
+        /// The mask of the threads that run `otherwise`.
         else_mask: MaskId,
-        /// If true.
+        /// The nodes of the threads whose condition is true.
         then: Vec<Node>,
-        /// If false.
+        /// The nodes of the threads whose condition is false.
         otherwise: Vec<Node>,
     },
-    /// Threads wait for each other here: those of two strips do not pass it one after the other.
+    /// A barrier. Strip mining does not fuse nodes over it.
     Barrier,
-    /// Nodes that each strip of a row goes through before the next strip begins.
+    /// Nodes that run to completion for one strip of a row before the next strip begins.
     Strips(Box<Strips>),
-    /// A loop with a barrier in it.
+    /// A loop at the level of the block: it contains a barrier, or is interchanged with the thread loop.
     Loop {
-        /// What it counts by, up to a limit.
+        /// The induction variable, if the loop counts up to a limit.
         counter: Option<LocalId>,
-        /// Takes part when it begins, of those that the guard lets through.
+        /// The mask of the threads that reach the loop. All if `None`; the guard applies in addition.
         active: Option<MaskId>,
-        /// The guard of the part around it.
+        /// The guard of the enclosing nodes.
         guard: Option<Guard>,
-        /// Which threads have not left it yet, if they leave in different turns.
+        /// The mask of the threads that are still in the loop, if its exits are divergent.
         mask: Option<MaskId>,
-        /// Which threads still run this turn's body, if some skip the rest of it.
+        /// The mask of the threads that have not skipped the rest of the iteration, if a `continue` is divergent.
         turn_mask: Option<MaskId>,
         /// The body.
         body: Vec<Node>,
-        /// Between two turns.
+        /// The latch: nodes that run between two iterations.
         step: Vec<Node>,
     },
-    /// Some turns of a loop around it, in which each thread goes on along a row of its own.
+    /// Several iterations of the enclosing loop at once, in which each thread traverses its own row.
     Walked(Box<Walked>),
     /// All threads leave the innermost [`Node::Loop`].
     Break,
-    /// All threads go to the step of the innermost [`Node::Loop`].
+    /// All threads continue with the step of the innermost [`Node::Loop`].
     Continue,
     /// All threads leave the kernel.
     Return,
 }
 
-/// Nodes without a barrier that are run for a few neighboring threads at a time, which carry in registers what others carry
-/// in scratch memory. [`crate::backend::host::plan::vector::strip_mine`] makes them.
+/// Nodes without a barrier that run for a few neighboring threads at a time. Values that are live between the nodes are
+/// in registers, and not in context arrays. [`strip_mine`](super::vector::strip_mine) creates them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strips {
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// Who is here: the guard of each of the segments.
+    /// The common guard of the segments.
     pub guard: Option<Guard>,
-    /// Threads of a strip in a row.
+    /// Threads of a strip along `x`.
     pub width: u32,
     /// Rows of a strip.
     pub rows: u32,
-    /// Rows are whole strips as the code says: a strip that is shorter is not worth vectors.
+    /// The width is a constant of the program, so the rows consist of whole strips. The remainder strip is not
+    /// vectorized.
     pub exact: bool,
-    /// They touch memory apart: their operations are put beside each other as they are, not made vectors of.
+    /// The nodes contain strided accesses: the code of the lanes is interleaved as scalar code and not vectorized.
     pub apart: bool,
-    /// All loops that touch memory apart are walks along rows ([`Node::Walked`]): a strip that is shorter has vectors, too.
+    /// All loops with strided accesses are transposed ([`Node::Walked`]). The remainder strip is vectorized, too.
     pub walked: bool,
-    /// Locals of the block that the nodes assign: each strip begins with their first values.
+    /// Uniform locals that the nodes assign. Each strip begins with their values from before the first strip.
     pub shared: Vec<LocalId>,
-    /// Crossing locals that have a place for each thread of a strip.
+    /// Context locals that have an element for each lane of the strip.
     pub places: Vec<LocalId>,
-    /// Those of them that come from before.
+    /// Those of `places` that are live into the strip.
     pub inward: Vec<LocalId>,
-    /// Those of them that are read later.
+    /// Those of `places` that are live out of the strip.
     pub outward: Vec<LocalId>,
-    /// Segments in front of them whose rows load in the next turn what is asked for here, row by row ([`Segment::next`]).
+    /// Segments before the strip whose prefetches for the next iteration the strip emits, row by row
+    /// ([`Segment::next`]).
     pub before: Vec<Segment>,
 }
 
 impl Strips {
-    /// Whether several rows of so many threads are whole strips: nobody is left.
+    /// `true` if several rows of `width` threads consist of whole strips, without a remainder.
     pub(crate) fn is_of_rows(&self, width: u64) -> bool {
         self.rows > 1 && self.guard.is_none() && width.is_multiple_of(u64::from(self.width))
     }
 }
 
-/// Turns of a loop in strips in which each thread loads the next element of a row of its own. What several turns load is loaded ahead
-/// of the first of them, as a vector of each row, and turned round: a vector of the threads for each turn. [`crate::backend::host::plan::vector::transpose`] finds it.
+/// Iterations of a loop in strips in which each thread accesses consecutive elements of its own row.
+///
+/// The strip runs up to 16 iterations at once: it loads a vector of each row, transposes the vectors in registers into
+/// one vector of lanes per iteration, and runs the iterations in order. Stores are transposed the other way round.
+/// [`transpose`](super::vector::transpose) creates it.
 #[derive(Clone, Debug)]
 pub(crate) struct Walked {
-    /// What the loop counts by. There is a turn left.
+    /// The induction variable. At least one iteration is left.
     pub counter: LocalId,
-    /// Up to what; no turn changes it.
+    /// The limit of the induction variable. It is loop-invariant.
     pub limit: ExprId,
-    /// Up to what each thread does, if not all have the same turns.
+    /// The limit of each thread, if trip counts differ between threads.
     pub own_limit: Option<ExprId>,
-    /// What turns put back, if not all threads have the same: it stays what it was in a thread's last turn.
+    /// Context locals that the iterations store, if trip counts differ between threads. A thread keeps the values of
+    /// its own last iteration.
     pub kept: Vec<LocalId>,
-    /// Without a body: what a thread computes of locals before it can tell its addresses.
+    /// A segment without a body: the locals that a thread loads and recomputes to evaluate its addresses.
     pub rows: Segment,
-    /// What is loaded ahead.
+    /// The loads that are executed before the iterations.
     pub loads: Vec<WalkedLoad>,
-    /// What is stored behind the turns.
+    /// The stores that are executed after the iterations.
     pub stores: Vec<WalkedStore>,
-    /// What must not be one memory: where it is, a turn is taken as it stands.
+    /// Pairs of pointers that may alias. If a pair does, the strip runs one iteration of `nodes`.
     pub clashes: Vec<Clash>,
-    /// Loads of one element for all threads, and the same as each turn makes it once, ahead of them.
+    /// Loads of one element for all threads, each with the same load as each iteration executes it once for the strip.
     pub once: Vec<(ExprId, ExprId)>,
-    /// Where the counter is one of these for a thread, it does not load everything, and a turn is taken as it stands.
+    /// Values of the induction variable for which a thread does not execute all of the loads. The strip runs such an
+    /// iteration as one iteration of `nodes`.
     pub apart: Vec<ExprId>,
-    /// A turn does nothing that a thread could not do which is not there, but for its loads and stores that stand here: it need not be
-    /// asked.
+    /// An iteration has no effect that an inactive lane must not have, except for the transposed loads and stores: the
+    /// body needs no mask.
     pub unasked: bool,
-    /// A turn, without its test.
+    /// The nodes of one iteration, without the loop test.
     pub nodes: Vec<Node>,
-    /// The same where everyone loads everything, without branches that ask for that.
+    /// The same for iterations in which all threads execute all loads, without the branches that test for that.
     pub plain: Vec<Node>,
-    /// Between two turns.
+    /// The latch of the loop.
     pub step: Vec<Node>,
 }
 
-/// An element of a row that each turn loads, the next one in the next turn.
+/// A load of the next element of a row in each iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct WalkedLoad {
     /// The loads.
     pub loads: Vec<ExprId>,
-    /// Where the next turn loads from.
+    /// The address that the next iteration loads from.
     pub pointer: ExprId,
-    /// That is as far from thread to thread.
+    /// The distance between the addresses of neighboring threads is uniform.
     pub even: bool,
 }
 
-/// An element of a row that each turn stores, the next one in the next turn.
+/// A store to the next element of a row in each iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct WalkedStore {
-    /// The pointers of the stores in [`Walked::plain`], which no other expression there is or has.
+    /// The pointers of the stores in [`Walked::plain`]. No other expression contains them.
     pub pointers: Vec<ExprId>,
-    /// Loads of what was stored in the same turn.
+    /// Loads of the value that the same iteration has stored.
     pub reads: Vec<ExprId>,
-    /// Where the next turn stores to.
+    /// The address that the next iteration stores to.
     pub pointer: ExprId,
-    /// That is as far from thread to thread.
+    /// The distance between the addresses of neighboring threads is uniform.
     pub even: bool,
 }
 
-/// Two pointers of a thread, which clash if the second is more than so many bytes and less than so many bytes behind the first: then
-/// several turns at once were not the same as one after the other.
+/// Two pointers of a thread that clash if `from < second - first < to`, in bytes: several iterations at once would then
+/// differ from the same iterations in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clash {
-    /// One of them.
+    /// The first pointer.
     pub first: ExprId,
-    /// The other.
+    /// The second pointer.
     pub second: ExprId,
-    /// More than so many bytes.
+    /// The exclusive lower bound of the distance, in bytes.
     pub from: i64,
-    /// Less than so many bytes.
+    /// The exclusive upper bound of the distance, in bytes.
     pub to: i64,
 }
 
-/// Statements without a barrier, run for one thread after the other.
+/// A parallel region: statements without a barrier, which a thread loop runs for each thread.
 ///
-/// [`crate::backend::host::plan::regions::form`] fills the first part; [`crate::backend::host::plan::regions::context`] and [`crate::backend::host::plan::domain::guards`] the second.
+/// [`form`](super::regions::form) fills in the first group of fields; [`context`](super::regions::context) and the
+/// later passes fill in the second.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Segment {
     /// The statements.
     pub body: Block,
-    /// Only these threads run it; all if `None`.
+    /// The mask of the threads that run the segment. All if `None`.
     pub active: Option<MaskId>,
-    /// Masks that a thread leaves by `Return`.
+    /// The masks that `Return` clears for a thread.
     pub on_return: Vec<MaskId>,
-    /// Masks that a thread leaves by `Break`.
+    /// The masks that `Break` clears for a thread.
     pub on_break: Vec<MaskId>,
-    /// Masks that a thread leaves by `Continue`.
+    /// The masks that `Continue` clears for a thread.
     pub on_continue: Vec<MaskId>,
-    /// For whom it runs.
+    /// The threads that the segment runs for.
     pub runs: Runs,
-    /// It stands in a lifted loop, so that it may run again for the same thread.
+    /// The segment is in a loop of the block, so it may run several times for the same thread.
     pub repeats: bool,
 
-    /// Every local of a thread's own that the segment mentions: each has a place while it runs.
+    /// The varying locals that the segment mentions. Each has a stack slot while the segment runs.
     pub locals: Vec<LocalId>,
-    /// Fixed locals to compute again first, in this order.
+    /// Rematerializable locals that are recomputed at the start, in this order.
     pub recompute: Vec<LocalId>,
-    /// Crossing locals to fetch first.
+    /// Context locals that are loaded at the start.
     pub load: Vec<LocalId>,
-    /// Crossing locals to put back last.
+    /// Context locals that are stored at the end.
     pub store: Vec<LocalId>,
-    /// In strips: which of the threads that are here run it.
+    /// In strips: the guard that selects the lanes that run the segment.
     pub some: Option<Guard>,
-    /// In strips: the largest of what some threads compute becomes a local of the block, and that is all.
+    /// In strips: the segment only computes the maximum of an expression over the lanes and assigns it to a uniform
+    /// local.
     pub largest: Option<(LocalId, ExprId)>,
-    /// In strips that are vectors: it is nothing to make vectors of, and is run for one thread after the other.
+    /// In vectorized strips: the segment cannot be vectorized, and runs for one lane after the other.
     pub alone: bool,
-    /// Which threads have anything to do, where that can be said before they start. [`crate::backend::host::plan::regions::form`] gives it the
-    /// guards around the segment.
+    /// The guard of the segment: a thread that does not pass it has no effect. [`form`](super::regions::form) sets it
+    /// to the guards of the enclosing nodes; [`guards`](super::domain::guards) adds those of the body.
     pub guard: Option<Guard>,
-    /// Its threads may be run side by side: nothing orders them, and they share no memory but the program's own.
+    /// The accesses of different threads may be annotated as independent: nothing orders the threads, and they share no
+    /// local arrays.
     pub parallel: bool,
-    /// What the threads load in a later turn, which may be asked for ahead of it; [`crate::backend::host::plan::prefetch::next_stride`] finds it.
+    /// Loads of a later iteration to prefetch. [`next_stride`](super::prefetch::next_stride) finds them.
     pub ahead: Vec<Ahead>,
-    /// What the threads load in the next turn of the block's loop around them; [`crate::backend::host::plan::prefetch::next_iteration`] finds it.
+    /// Loads of the next iteration of the enclosing loop to prefetch.
+    /// [`next_iteration`](super::prefetch::next_iteration) finds them.
     pub next: Vec<Next>,
-    /// What threads do that are near no border; [`crate::backend::host::plan::domain::interior`] finds it.
+    /// The steady-state copy of the body. [`interior`](super::domain::interior) creates it.
     pub interior: Option<Interior>,
-    /// Of sanitized code: shared arrays of which no read races; [`crate::backend::host::plan::sanitize::race_free`] finds them.
+    /// In sanitized code: shared arrays whose reads cannot race. [`race_free`](super::sanitize::race_free) finds them.
     pub settled: Vec<SharedId>,
-    /// Which threads of those that the guard lets through do nothing: those on either side of them run the body.
+    /// A range of threads, among those that pass the guard, that do nothing. The threads on both sides of it run the
+    /// body.
     pub outside: Option<Guard>,
-    /// What threads do that look at partners; [`crate::backend::host::plan::domain::xor_partner`] finds it.
+    /// The copies of the body for XOR partners. [`xor_partner`](super::domain::xor_partner) creates them.
     pub partners: Option<Partners>,
-    /// What every so many threads do, where that is all; [`crate::backend::host::plan::domain::residue`] finds it.
+    /// The body for the threads of one residue class, if no other thread has an effect.
+    /// [`residue`](super::domain::residue) creates it.
     pub every: Option<Every>,
-    /// What the threads do up to one of them, where that is all; [`crate::backend::host::plan::domain::scaled`] finds it.
+    /// The body for threads up to a computed bound, if no other thread has an effect. [`scaled`](super::domain::scaled)
+    /// creates it.
     pub multiples: Option<Multiples>,
-    /// Its threads store elements that lie apart by a number that is not known: no vectors are made of them.
+    /// The threads store at an unknown distance from each other: the loop is not vectorized.
     pub scatters: bool,
 }
 
-/// For whom a segment runs.
+/// The threads that a segment runs for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// For each thread that is here.
+    /// Every active thread.
     #[default]
     EachThread,
-    /// Once a warp, for the number of its first thread, whoever of the warp is here: it has neither mask nor guard.
+    /// Once for each warp, as its first thread, even if only other lanes of the warp are active. It has neither mask
+    /// nor guard.
     Warps,
-    /// Once for the threads of a row whose `threadIdx.x` is the same but for the lowest five bits; they get what it puts
-    /// back. It has no mask.
+    /// Once for the active threads of a row whose `threadIdx.x` differs only in the lowest five bits. All of them
+    /// receive the values that it stores. It has no mask.
     Groups,
-    /// For the first of each of these groups at most.
+    /// At most the first thread of each such group.
     FirstOfGroups,
-    /// For the first lane of each warp at most.
+    /// At most the first lane of each warp.
     FirstLanes,
-    /// For one thread of a row at most, as its guard will say.
+    /// At most one thread of a row, which the guard names.
     OneThread,
 }
 
-/// What threads do whose partner's number differs in one bit.
+/// Two copies of a body that accesses the element of an XOR partner, whose index differs in one bit.
 #[derive(Clone, Debug)]
 pub(crate) struct Partners {
-    /// One range, whose value is the thread's own number, and whose bound is the bit.
+    /// One range, whose value is the thread's index, and whose bound is the bit.
     pub sides: Guard,
-    /// Where the bit is clear.
+    /// The copy for threads whose bit is clear.
     pub lower: Interior,
-    /// Where it is set.
+    /// The copy for threads whose bit is set.
     pub upper: Interior,
 }
 
-/// What every so many threads do.
+/// A body that runs for the threads of one residue class.
 #[derive(Clone, Debug)]
 pub(crate) struct Every {
-    /// A range, whose value is divided, and whose bound is what must be left; a second one's bound is the modulus, where that
-    /// is not a constant.
+    /// A range whose value is the dividend and whose bound is the residue. A second range has the modulus as its bound,
+    /// if that is not a constant.
     pub of: Guard,
-    /// The constant modulus.
+    /// The modulus, if it is a constant.
     pub modulus: Option<i64>,
-    /// The modulus is 2, and the other remainder is meant.
+    /// The modulus is 2, and the class is that of the other residue.
     pub other: bool,
-    /// The body without the condition, and who of these threads runs it.
+    /// The body without the condition, and its guard within the class.
     pub part: Interior,
 }
 
-/// What the threads do whose indices grow by more than one from thread to thread.
+/// A body whose indices grow by more than one from thread to thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Multiples {
-    /// Two ranges for each index: the value of the row's first thread and what it is compared with, and by how much it grows from thread
-    /// to thread.
+    /// Two ranges for each index. The first has the value for the row's first thread and the value it is compared with;
+    /// the bound of the second is the growth per thread.
     pub of: Guard,
-    /// So many of them are bounds, for positive growth: each holds for the threads up to one of them, or from it on. The others are
-    /// not negative for those threads.
+    /// The number of indices that are bounds, if their growth is positive: each condition holds for the threads up to a
+    /// position, or from it on. The other indices are nonnegative for these threads.
     pub bounds: usize,
-    /// The body without the condition and for indices that are not negative, and who of these threads runs it.
+    /// The body without the condition and without tests for negative indices, and its guard within the bounds.
     pub part: Interior,
 }
 
-/// What a row of threads loads, next to each other, and how many elements later it does so in the next turn.
+/// A unit-stride load of a thread loop, and the distance to the address of the next iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     /// The address of a thread's element.
     pub pointer: ExprId,
-    /// The distance; `I64`, the same for all threads.
+    /// The distance in elements: a uniform `I64`.
     pub step: ExprId,
-    /// Locals that the address reads, to be computed first, in this order.
+    /// Locals that the address reads, with their values. They are computed first, in this order.
     pub before: Vec<(LocalId, ExprId)>,
 }
 
-/// What a row of threads loads, next to each other, in the next turn of a loop that all threads of the block take together.
+/// A unit-stride load of a thread loop in the next iteration of a uniform loop around it.
 #[derive(Clone, Debug)]
 pub(crate) struct Next {
     /// The address of a thread's element.
     pub pointer: ExprId,
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub size: u64,
-    /// What locals that it reads are in the next turn, each worked out with those before it.
+    /// The values, in the next iteration, of the locals that the address reads. Each may depend on those before it.
     pub values: Vec<(LocalId, ExprId)>,
-    /// Strips behind the segment ask for it, where rows have the length that they seem to have.
+    /// The strips after the segment emit the prefetches, if rows have the expected length.
     pub by_strips: bool,
 }
 
-/// What the threads do that are near no border.
+/// A copy of a segment's body, specialized for a range of its threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Interior {
-    /// Which threads these are, of those that the segment's guard lets through.
+    /// The guard that selects these threads, among those that pass the segment's guard.
     pub guard: Guard,
-    /// The segment's body without what does nothing for them.
+    /// The segment's body without the code that has no effect for them.
     pub body: Block,
 }
 
-/// The cut body.
+/// A body that is cut at its barriers.
 #[derive(Debug)]
 pub(crate) struct Cut {
-    /// What to do.
+    /// The nodes.
     pub nodes: Vec<Node>,
-    /// How many masks there are.
+    /// The number of masks.
     pub masks: u32,
-    /// The mask of threads that have not returned, set when the block begins.
+    /// The mask of the threads that have not returned. It is set when the block begins.
     pub alive: Option<MaskId>,
 }
 
-/// Which threads of a row run.
+/// A conjunction of conditions that selects threads of a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
-    /// Fixed locals that the other fields read, in the order in which they are to be computed.
+    /// Rematerializable locals that the other fields read. They are computed first, in this order.
     pub recompute: Vec<LocalId>,
-    /// Conditions on the row, and whether each must be false instead of true.
+    /// Conditions that are uniform in the row, and whether each is negated.
     pub rows: Vec<(ExprId, bool)>,
-    /// Bounds of the row.
+    /// Bounds on the threads of the row.
     pub ranges: Vec<Range>,
 }
 
 impl Guard {
-    /// `true` if both let the same threads through, for the same reasons.
+    /// `true` if both have the same conditions and bounds.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.rows == other.rows && self.ranges == other.ranges
     }
 
-    /// `true` if it lets all threads through.
+    /// `true` if all threads pass.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.ranges.is_empty()
     }
 
-    /// `true` if it lets no more than one thread of a row through.
+    /// `true` if at most one thread of a row passes.
     pub(crate) fn names_one(&self) -> bool {
         self.ranges.iter().any(|range| range.op == CompareOp::Eq && range.times == 1)
     }
 
-    /// What it asks for after what another one does with which it begins.
+    /// The conditions that follow those of `first`, or `None` if the guard does not begin with them.
     pub(crate) fn after(&self, first: &Self) -> Option<Self> {
         let rows = self.rows.strip_prefix(first.rows.as_slice())?.to_vec();
         let ranges = self.ranges.strip_prefix(first.ranges.as_slice())?.to_vec();
         Some(Self { recompute: self.recompute.clone(), rows, ranges })
     }
 
-    /// Lets only those through that another one lets through too.
+    /// Adds the conditions of another guard.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rows.extend(&other.rows);
         self.ranges.extend(&other.ranges);
     }
 }
 
-/// `value op bound * times + plus`, where `value` grows by one from thread to thread.
+/// `value op bound * times + plus`, where `value` has unit stride along the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     /// The left side; `I32` or `I64`.
     pub value: ExprId,
-    /// Any but `Ne`.
+    /// Any operator except `Ne`.
     pub op: CompareOp,
-    /// The right side, of the same type; the same for the whole row.
+    /// The right side, of the same type. It is uniform in the row.
     pub bound: ExprId,
-    /// So often. The product is no larger than an integer.
+    /// The factor of the bound. The product does not overflow.
     pub times: i64,
-    /// And so much more, less than `times`.
+    /// The constant term, less than `times`.
     pub plus: i64,
-    /// The value may pass the largest integer within a row, and go on from the smallest.
+    /// The value may overflow within a row and wrap around.
     pub wraps: bool,
 }
 
-/// The parts of a condition.
+/// A condition, split into conjuncts.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    /// Those that a row can be asked about before it starts.
+    /// The conjuncts that become the guard of a row.
     pub guard: Guard,
-    /// The others, and whether each must be false instead of true.
+    /// The conjuncts that each thread tests, and whether each is negated.
     pub residual: Vec<(ExprId, bool)>,
 }
 
 impl Node {
-    /// The nodes inside, if there are some.
+    /// The lists of child nodes.
     pub(crate) fn parts(&self) -> [&[Self]; 2] {
         match self {
             Self::If { then: first, otherwise: second, .. }
@@ -474,7 +494,7 @@ pub(crate) fn for_each_segment(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Se
     }
 }
 
-/// Calls `visit` on every guard but those of segments.
+/// Calls `visit` on every guard, except those of segments.
 pub(crate) fn for_each_guard(nodes: &mut [Node], visit: &mut dyn FnMut(&mut Guard)) {
     for node in nodes {
         if let Node::Split { guard: Some(guard), .. }

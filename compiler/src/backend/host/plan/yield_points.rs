@@ -1,9 +1,15 @@
-//! Where a thread looks up from its work: whether the launch goes on, and on a stack of its own, whether others run.
+//! Placement of yield points. At a yield point, a thread polls whether the launch is cancelled; a thread with a stack
+//! also lets other threads run.
 //!
-//! A loop that only counts, and holds nothing that goes on for long, ends soon by itself, and LLVM vectorises it only
-//! if it is left alone. In every other loop, and in one that waits for what another thread writes, a thread looks up
-//! before the next turn, and after a call of a function that has such a loop. What is not known to count goes on for
-//! ever.
+//! A counted loop with a short body has none: it ends soon, and LLVM vectorizes it only without one. These have one:
+//!
+//! - each iteration of any other loop;
+//! - each iteration of a loop that may wait for a value that another thread writes, and of a loop in sanitized code
+//!   that has a second exit;
+//! - without fibers, the return from a function that has a yield point;
+//! - with fibers, the entry of a recursive function.
+//!
+//! A loop counts as long if its trip count is not known.
 
 use crate::{
     analysis::{Rematerializable, WaitAnalysis, escapes},
@@ -13,32 +19,32 @@ use crate::{
     },
 };
 
-/// Loops that take no more turns than this, those inside of them multiplied, are as good as straight code: LLVM may unroll
-/// them, and vectorise what is around them.
+/// Loops with at most this many iterations, including those of nested loops, count as straight code: LLVM may unroll
+/// them and vectorize the code around them.
 const FEW_TURNS: u64 = 256;
 
-/// What functions do.
+/// Properties of a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Called {
-    /// How many turns of loops a call takes at most.
+    /// The maximum number of loop iterations of a call.
     turns: u64,
-    /// Threads look up in it.
+    /// The function has a yield point.
     looks: bool,
-    /// It calls itself, directly or through others.
+    /// The function is recursive, directly or through others.
     on_circle: bool,
 }
 
-/// The answers for one module.
+/// The yield points of a module.
 #[derive(Debug)]
 pub(crate) struct Polling {
     functions: Vec<Called>,
     waiting: WaitAnalysis,
-    /// The code tells the sanitizer of itself: what stands around its loads hides what its loops wait for.
+    /// The code is sanitized: the checks around its loads hide the memory that loops wait for.
     tells: bool,
 }
 
 impl Polling {
-    /// Reads a module's functions, callees first.
+    /// Analyzes the functions of a module, callees first.
     pub(crate) fn of(module: &Module) -> Self {
         let circles = Circles::of(module);
         let waiting = WaitAnalysis::of(module, &circles);
@@ -61,13 +67,13 @@ impl Polling {
                     | StmtKind::Return(_) => false,
                 };
             });
-            // One that calls back was not looked at yet: it goes on for ever.
+            // Recursive callees are not analyzed yet. They count as long.
             this.functions.push(Called { turns, looks, on_circle: circles.contains(id) });
         }
         this
     }
 
-    /// Whether threads look up before each further turn of a loop.
+    /// Whether each further iteration of a loop begins with a yield point.
     pub(crate) fn in_loop(&self, function: &Function, fixed: &Rematerializable, body: &[Stmt], step: &[Stmt]) -> bool {
         !Counter::of(function, fixed, body, step).is_some_and(|counter| counter.ends())
             || self.for_long(function, fixed, body)
@@ -76,27 +82,28 @@ impl Polling {
             || (self.tells && has_way_out(body))
     }
 
-    /// Whether a thread may wait in a loop for what another one writes.
+    /// Whether a thread may wait in a loop for a value that another thread writes.
     pub(crate) fn waits(&self, function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
         self.waiting.in_loop(function, body, step)
     }
 
-    /// Whether some statements may go on for long.
+    /// Whether statements may have more than [`FEW_TURNS`] iterations.
     pub(crate) fn for_long(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> bool {
         self.turns(function, fixed, list) > FEW_TURNS
     }
 
-    /// Whether a thread looks up after a call.
+    /// Whether a call is followed by a yield point.
     pub(crate) fn after_call(&self, func: FuncId) -> bool {
         self.called(func).looks
     }
 
-    /// Whether a call of a function is a turn of a loop, and then whether that waits for other threads.
+    /// Whether a function is recursive, so that its entry is a yield point; the value says whether the recursion waits
+    /// for other threads.
     pub(crate) fn at_start(&self, func: FuncId) -> Option<bool> {
         self.called(func).on_circle.then_some(self.waiting.circles)
     }
 
-    /// Whether a call of a function may go on for long, or a block of a kernel.
+    /// Whether a call of a function, or a block of a kernel, may have more than [`FEW_TURNS`] iterations.
     pub(crate) fn call_is_long(&self, func: FuncId) -> bool {
         self.called(func).turns > FEW_TURNS
     }
@@ -105,7 +112,7 @@ impl Polling {
         self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true, on_circle: true })
     }
 
-    /// How many turns of loops some statements take at most.
+    /// The maximum number of loop iterations of statements.
     fn turns(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> u64 {
         let mut sum = 0_u64;
         for (index, stmt) in list.iter().enumerate() {
@@ -134,14 +141,14 @@ impl Polling {
     }
 }
 
-/// Whether a loop that starts with `if not test { break }` can be left in another way.
+/// Whether a loop that starts with `if not test { break }` has another exit.
 fn has_way_out(body: &[Stmt]) -> bool {
     let mut ways = 0;
     for_each_stmt(body, &mut |stmt| ways += u32::from(matches!(stmt.kind, StmtKind::Break | StmtKind::Return(_))));
     ways > 1
 }
 
-/// A loop that starts with `if not test { break }`, and whose turns each add one amount to a local.
+/// A loop that starts with `if not test { break }`, and whose iterations each add a loop-invariant amount to a local.
 struct Counter<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
@@ -152,15 +159,15 @@ struct Counter<'a> {
     by: By,
 }
 
-/// What a turn adds.
+/// The step of a counter.
 #[derive(Clone, Copy)]
 struct By {
     amount: ExprId,
-    /// It is taken away.
+    /// The amount is subtracted.
     negated: bool,
 }
 
-/// Which way a counter goes.
+/// The direction of a counter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
@@ -181,7 +188,7 @@ impl<'a> Counter<'a> {
                 let StmtKind::Assign(local, sum) = stmt.kind else { continue };
                 let Some(by) = increment(function, local, sum) else { continue };
                 let this = Counter { function, fixed, body, step, test, local, by };
-                // A turn that goes on early does not come to an increment that stands in the body.
+                // An iteration with a `continue` before it skips an increment in the body.
                 let reached = is_step || !list.get(..index).is_some_and(|before| escapes(before).continues);
                 if reached && this.assignments() == 1 && this.is_tested() && this.stays(by.amount) {
                     found = Some(this);
@@ -191,7 +198,7 @@ impl<'a> Counter<'a> {
         found
     }
 
-    /// How often the loop assigns the counter.
+    /// The number of assignments to the counter in the loop.
     fn assignments(&self) -> usize {
         let mut count = 0;
         for part in [self.body, self.step] {
@@ -210,7 +217,7 @@ impl<'a> Counter<'a> {
         found
     }
 
-    /// Whether an expression is the same in every turn.
+    /// Whether an expression is loop-invariant. Loads are not.
     fn stays(&self, root: ExprId) -> bool {
         let mut reads = Vec::new();
         let mut loads = false;
@@ -225,12 +232,12 @@ impl<'a> Counter<'a> {
         !loads
     }
 
-    /// Whether the test fails at some time.
+    /// Whether the test fails eventually.
     fn ends(&self) -> bool {
         self.test_ends(self.test, None)
     }
 
-    /// The same for a part of the test, where the counter is known to go some way.
+    /// The same for a part of the test. `known` is the sign of the amount, if an enclosing condition implies it.
     fn test_ends(&self, test: ExprId, known: Option<Way>) -> bool {
         match self.function.class(test) {
             Class::Arith(Arith::Compare(..)) => self
@@ -247,8 +254,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Of a comparison with what stays: which way the counter must go to fail it, with what it is compared, and whether
-    /// it may equal that.
+    /// For a comparison of the counter with a loop-invariant bound: the direction in which the counter fails it, the
+    /// bound, and whether the test holds for equality.
     fn limit(&self, test: ExprId) -> Option<(Way, ExprId, bool)> {
         let ExprKind::Compare(op, a, b) = self.function.exprs[test].kind else { return None };
         let (bound, swapped) = match (self.is_counter(a), self.is_counter(b)) {
@@ -274,8 +281,7 @@ impl<'a> Counter<'a> {
         self.function.local(id) == Some(self.local)
     }
 
-    /// Whether the counter stops at a bound before it comes to the end of its type and starts again. From one end of 64
-    /// bits to the other takes for ever in any case.
+    /// Whether the counter reaches the bound before it overflows. A 64-bit counter never overflows in practice.
     fn stops_at(&self, bound: ExprId, or_equal: bool) -> bool {
         let local = &self.function.locals[self.local];
         let Some(ty) = local.ty.scalar().filter(|ty| ty.is_int()) else { return false };
@@ -298,7 +304,7 @@ impl<'a> Counter<'a> {
         of_amount.is_some_and(|sign| (sign == Way::Up) == (up == way))
     }
 
-    /// What a test of the amount against zero shows.
+    /// The sign of the amount that a comparison of it with zero implies.
     fn sign(&self, test: ExprId) -> Option<Way> {
         let ExprKind::Compare(op, a, b) = self.function.exprs[test].kind else { return None };
         let amount = &self.function.exprs[self.by.amount].kind;
@@ -313,7 +319,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The sign of an amount; `None` where it is not known, or zero.
+    /// The sign of an amount; `None` if it is unknown or zero.
     fn amount_sign(&self, id: ExprId, depth: u32) -> Option<Way> {
         let depth = depth.checked_sub(1)?;
         let ty = self.function.exprs[id].ty.scalar()?;
@@ -327,7 +333,7 @@ impl<'a> Counter<'a> {
                 let widens = from.is_signed_int() && ty.is_int() && ty.size_bytes() >= from.size_bytes();
                 if widens { self.amount_sign(a, depth) } else { None }
             }
-            // Products of extents, which are far from the ends of 64 bits.
+            // Products of extents, which never overflow 64 bits in practice.
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Mul, a, b)) if ty.size_bytes() == 8 => {
                 let both = (self.amount_sign(a, depth)?, self.amount_sign(b, depth)?);
                 (both == (Way::Up, Way::Up)).then_some(Way::Up)
@@ -346,9 +352,9 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// How many turns the loop takes at most, if that is known; `before` stands before it.
+    /// The maximum trip count of the loop, if it is known. `before` are the statements before the loop.
     fn turns(&self, before: &[Stmt]) -> Option<u64> {
-        // Any one of them ends the loop.
+        // Any of the limits ends the loop.
         let limits = self.limits(self.test);
         let (way, bound, or_equal) = limits.into_iter().find(|&(_, bound, _)| self.constant(bound).is_some())?;
         if !self.stops_at(bound, or_equal) {
@@ -377,7 +383,7 @@ impl<'a> Counter<'a> {
         u64::try_from(distance / by + i128::from(distance % by != 0)).ok()
     }
 
-    /// Comparisons of which each must hold for another turn.
+    /// The comparisons that must all hold for another iteration.
     fn limits(&self, test: ExprId) -> Vec<(Way, ExprId, bool)> {
         if let ExprKind::Binary(BinaryOp::And, a, b) = self.function.exprs[test].kind {
             let mut all = self.limits(a);
@@ -388,7 +394,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// What an assignment adds to a local.
+/// The step, if an assignment adds to a local.
 fn increment(function: &Function, local: LocalId, sum: ExprId) -> Option<By> {
     let ExprKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = function.exprs[sum].kind else { return None };
     let negated = op == BinaryOp::Sub;

@@ -1,5 +1,16 @@
-//! Elements of a thread that are known to be different ones: their numbers are polynomials of what does not change, and the difference
-//! of two of them is a constant other than 0, or a multiple of an extent.
+//! Alias test for two accesses of a thread to the same array: the difference of their indices, as a symbolic
+//! expression.
+//!
+//! Each index is a polynomial over loop-invariant factors. Two accesses are to different elements if the difference of
+//! the polynomials is a nonzero constant, or a nonzero multiple of an extent of an array:
+//!
+//! ```text
+//! out[2 * i] = …; out[2 * i + 1] = …        difference 1: different elements
+//! out[i] = …; out[n + i] = …                difference n, an extent: different elements
+//! ```
+//!
+//! The test is positive only where an annotation as independent pays: the accesses have unit stride along `x` and all
+//! loads of the code are uniform or have unit stride, or the two indices differ only in a constant that is added last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,38 +24,39 @@ use crate::{
     },
 };
 
-/// Products of a polynomial, and factors of each.
+/// The maximum number of monomials of a polynomial.
 const MOST_PRODUCTS: usize = 16;
 
-/// A constant's absolute value is below two to the power of this.
+/// A constant's absolute value is less than two to the power of this.
 const CONSTANT_BITS: u32 = u64::BITS - 2;
 
-/// An element: whose memory it is in, and its number there.
+/// The address of an element: a base pointer and a symbolic index.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     base: ExprId,
     scale: u32,
     index: Polynomial,
-    /// The number without a constant that is added to it last: one of several colors, parts of complex numbers.
+    /// The index without a constant that is added last: the same for the channels of a pixel, or the parts of a complex
+    /// number.
     before: ExprId,
 }
 
-/// Factors by number, and how often their product is added; no factors: the constant.
+/// Monomials, as sorted numbers of factors, and their coefficients. The empty monomial is the constant term.
 type Polynomial = BTreeMap<Vec<usize>, i128>;
 
-/// What polynomials are made of.
+/// The state of the analysis of a function.
 pub(crate) struct Places<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
     factors: Vec<ExprId>,
-    /// Of fixed locals.
+    /// The polynomials of rematerializable locals.
     locals: BTreeMap<LocalId, Option<Polynomial>>,
-    /// All loads of a row are of one element, or of neighbors.
+    /// All loads of the code are uniform or have unit stride along `x`.
     coalesced: bool,
 }
 
 impl<'a> Places<'a> {
-    /// Of a function's code.
+    /// Analyzes the loads of a function's code.
     pub(crate) fn of(function: &'a Function, fixed: &'a Rematerializable, body: &[Stmt]) -> Self {
         let mut places = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
         let mut loads = Vec::new();
@@ -62,7 +74,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Where a pointer points to, if that can be compared.
+    /// The address of a pointer, if its index is a polynomial.
     pub(crate) fn place(&mut self, pointer: ExprId) -> Option<Place> {
         let ExprKind::Offset { base, index, scale } = self.function.exprs[pointer].kind else { return None };
         let before = if let ExprKind::Binary(BinaryOp::Add, before, constant) = self.function.exprs[index].kind
@@ -75,7 +87,7 @@ impl<'a> Places<'a> {
         Some(Place { base, scale, index: self.polynomial(index)?, before })
     }
 
-    /// Whether two elements of a thread are never the same one.
+    /// Whether two accesses of a thread are never to the same element.
     pub(crate) fn are_apart(&self, a: &Place, b: &Place) -> bool {
         if a.scale != b.scale || !self.is_same(a.base, b.base) {
             return false;
@@ -87,25 +99,26 @@ impl<'a> Places<'a> {
         }
         apart.retain(|_, times| *times != 0);
         let fits = |times: i128, bits: u32| times.unsigned_abs() < 1 << bits;
-        // Where neighbors are not at neighbors, LLVM is better left without a promise: it would make vectors of single elements.
+        // Without unit stride along `x`, LLVM would vectorize the annotated accesses element by element, which does not
+        // pay.
         let is_row = self.coalesced && self.is_step(&a.index);
         let apart: Vec<_> = apart.into_iter().collect();
         let [(factors, times)] = apart.as_slice() else { return false };
         match factors.as_slice() {
             [] => fits(*times, CONSTANT_BITS) && (is_row || self.is_same(a.before, b.before)),
-            // Of an array with an extent of 0 there is no element.
+            // If the extent is 0, the array has no elements, and neither access is executed.
             [factor] => is_row && self.is_extent(self.factors[*factor]) && fits(*times, CONSTANT_BITS - EXTENT_BITS),
             [_, _, ..] => false,
         }
     }
 
-    /// Whether neighbors along `x` have elements next to each other.
+    /// Whether an index has unit stride along `x`.
     fn is_step(&self, index: &Polynomial) -> bool {
         let of_thread: Vec<_> = index.iter().filter(|(factors, _)| self.varies(factors)).collect();
         matches!(of_thread.as_slice(), [(factors, 1)] if matches!(factors.as_slice(), [factor] if self.is_thread(*factor)))
     }
 
-    /// Whether neighbors along `x` have one element.
+    /// Whether an index is uniform along `x`.
     fn is_one(&self, index: &Polynomial) -> bool {
         !index.keys().any(|factors| self.varies(factors))
     }
@@ -151,12 +164,12 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// Whether two expressions have the same value for a thread wherever they stand.
+    /// Whether two expressions are equal and invariant.
     fn is_same(&self, a: ExprId, b: ExprId) -> bool {
         same(self.function, a, b) && self.stays(a)
     }
 
-    /// Whether an expression has one value for a thread wherever it stands.
+    /// Whether an expression is invariant: a thread computes the same value everywhere in the function.
     fn stays(&self, id: ExprId) -> bool {
         let varies = |local: LocalId| self.fixed.value(local).is_none() && !self.function.params.contains(&local);
         let moves = |kind: &ExprKind| {
@@ -166,7 +179,7 @@ impl<'a> Places<'a> {
         !any_expr(self.function, id, &moves)
     }
 
-    /// A value modulo two to the power of 64.
+    /// The polynomial of a value, modulo 2^64.
     fn polynomial(&mut self, id: ExprId) -> Option<Polynomial> {
         let known = match self.function.class(id) {
             Class::Leaf(Leaf::Const(Const::Int(value))) => {
@@ -230,7 +243,7 @@ impl<'a> Places<'a> {
         (sum.len() <= MOST_PRODUCTS).then_some(sum)
     }
 
-    /// What is not looked into: a factor that is known again if it does not change.
+    /// The polynomial of an opaque value: a factor, which must be invariant.
     fn factor(&mut self, id: ExprId) -> Option<Polynomial> {
         if !self.stays(id) {
             return None;

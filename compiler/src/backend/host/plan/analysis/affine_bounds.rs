@@ -1,28 +1,28 @@
-//! Sums of values that a row can be asked for before it starts, between which an integer of a thread's is.
+//! Symbolic bounds of integers: sums of terms that are uniform in a row of threads, and a constant.
 
 use crate::ir::ExprId;
 
-/// Most parts of a sum.
+/// The maximum number of terms of a sum.
 const MOST_TERMS: usize = 6;
 
-/// Constants of sums are no larger.
+/// The maximum absolute value of the constant of a sum.
 pub(crate) const LARGEST_CONSTANT: i128 = 1 << 40;
 
-/// Parts that are added or subtracted, and a constant.
+/// Terms, each with whether it is subtracted, and a constant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
     pub(crate) terms: Vec<(ExprId, bool)>,
     pub(crate) constant: i128,
 }
 
-/// An integer is at least the one sum and at most the other.
+/// An integer's inclusive lower and upper bound.
 #[derive(Clone, Debug)]
 pub(crate) struct Between {
     pub(crate) low: Sum,
     pub(crate) high: Sum,
 }
 
-/// What is known of a value in the interior.
+/// The bounds of an integer, or the value of a condition, in the steady state of a thread loop.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Integer(Between),
@@ -38,7 +38,7 @@ impl Sum {
         Self { terms: vec![(id, false)], constant: 0 }
     }
 
-    /// Whether both have the very same parts.
+    /// Whether both have the same terms and constant.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.terms == other.terms && self.constant == other.constant
     }

@@ -1,9 +1,11 @@
-//! Whether the threads of a segment may be promised to LLVM to run side by side, for the order of what one of them does.
+//! Dependence test for the annotation of a thread loop's accesses as independent (`llvm.access.group`).
 //!
-//! LLVM takes the promise for one about the accesses of a single thread, too. Where it makes one wide access of several
-//! at a constant stride (elements of a row, parts of complex numbers), loads move up to the first of them and stores
-//! down to the last, past any access between them that is at no stride. So nothing is promised where a thread may come
-//! back to a place that it has written, and there is more than one access to put together.
+//! Accesses of different threads are independent: anything else is a race. LLVM also applies the annotation to the
+//! accesses of one thread. Where it combines several accesses with a constant stride into one wide access (elements of
+//! a row, parts of complex numbers), it moves the loads up to the first and the stores down to the last of them, past
+//! other accesses. So the annotation is legal only if no thread accesses memory that it has written before, or if there
+//! is at most one access that LLVM could combine. Stores to provably different elements
+//! ([`address_difference`](super::address_difference)) do not count.
 
 use std::iter::repeat;
 
@@ -16,15 +18,15 @@ use crate::{
     },
 };
 
-/// Times that what stands in a loop is done: it may be unrolled.
+/// The count of an access in a loop, which LLVM may unroll.
 const MANY: u32 = 4;
 
-/// Whose memory an access is in.
+/// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Local(LocalArrayId),
     Shared(SharedId),
-    /// That a pointer variable points to: a kernel's argument, if it has no other value.
+    /// The memory that a pointer variable points to: that of a kernel's argument, if the variable is a parameter.
     Pointer(LocalId),
     Unknown,
 }
@@ -36,9 +38,9 @@ struct Accesses {
     space: Space,
     loads: u32,
     stores: u32,
-    /// There is a store that may stand before what is looked at now.
+    /// A store may precede the current position.
     written: bool,
-    /// Where the stores go, while each of them goes to an element of its own.
+    /// The addresses of the stores, if they are pairwise different.
     places: Option<Vec<Place>>,
 }
 
@@ -49,11 +51,12 @@ impl Accesses {
 }
 
 impl Root {
-    /// Two arguments may overlap, if one of them is not for reading only; two arrays of the block or of the thread do not.
+    /// Whether two memories may alias. Two arguments may, unless one of them is only read. Two shared or local arrays
+    /// do not.
     pub(crate) fn may_be(self, space: Space, other: Self, other_space: Space, read_only: &[LocalId]) -> bool {
         let is_read_only = |root: Self| matches!(root, Self::Pointer(param) if read_only.contains(&param));
         if is_read_only(self) || is_read_only(other) {
-            // One of the two is written.
+            // A dependence needs a write to one of them.
             return false;
         }
         match (self, other) {
@@ -67,7 +70,8 @@ impl Root {
     }
 }
 
-/// `false` if LLVM may change the order of what a thread does in a segment. Nobody writes what the parameters `read_only` point to.
+/// Whether the annotation preserves the order of dependent accesses of a thread in a segment. No thread writes the
+/// memory of the parameters `read_only`.
 pub(crate) fn is_kept(
     function: &Function,
     fixed: &Rematerializable,
@@ -95,12 +99,13 @@ struct Order<'a> {
     read_only: &'a [LocalId],
     places: Places<'a>,
     memories: Vec<Accesses>,
-    /// What was written, what may be the same and was touched after it, and whether that was a store.
+    /// Possible dependences: the written memory, the memory that a later access is to, and whether that access is a
+    /// store.
     again: Vec<(usize, usize, bool)>,
 }
 
 impl Order<'_> {
-    /// The accesses of a block, each `times` times.
+    /// Adds the accesses of a block, each counted `times` times.
     fn block(&mut self, block: &[Stmt], times: u32) {
         for stmt in block {
             let mut loads = Vec::new();
@@ -115,7 +120,7 @@ impl Order<'_> {
             match &stmt.kind {
                 StmtKind::Store { pointer, .. } => self.access(*pointer, true, times),
                 StmtKind::If { then, otherwise, .. } => {
-                    // A thread takes one of the two.
+                    // A thread executes only one of the two arms.
                     let before = self.written();
                     self.block(then, times);
                     let after = self.written();
@@ -128,7 +133,7 @@ impl Order<'_> {
                     }
                 }
                 StmtKind::Loop { body, step } => {
-                    // What comes later in a turn comes before the next one; its accesses are many once it is unrolled.
+                    // The second pass has the dependences that are carried by the loop.
                     for part in [body, step, body, step] {
                         self.block(part, MANY);
                     }
@@ -152,7 +157,7 @@ impl Order<'_> {
         self.touch(root(self.function, self.fixed, pointer), space, store, times, place);
     }
 
-    /// Adds a place to those of stores, if it is none of them.
+    /// Adds an address to those of stores; `None` if it may equal one of them.
     fn apart(&self, places: Option<Vec<Place>>, place: Option<Place>) -> Option<Vec<Place>> {
         let (mut places, place) = (places?, place?);
         places.iter().all(|known| self.places.are_apart(known, &place)).then(|| {
@@ -161,7 +166,7 @@ impl Order<'_> {
         })
     }
 
-    /// What is not followed: it may be any memory, and more than once.
+    /// Adds unanalyzed accesses: to any memory, any number of times.
     fn anywhere(&mut self, reads: bool, writes: bool) {
         for (done, store) in [(reads, false), (writes, true)] {
             if done {
@@ -195,19 +200,19 @@ impl Order<'_> {
         *count = count.saturating_add(times);
     }
 
-    /// Which memories are written before what is looked at now.
+    /// By memory: whether a store may precede the current position.
     fn written(&self) -> Vec<bool> {
         self.memories.iter().map(|memory| memory.written).collect()
     }
 }
 
-/// Whose memory a pointer points to.
+/// The memory that a pointer points to.
 pub(crate) fn root(function: &Function, fixed: &Rematerializable, pointer: ExprId) -> Root {
     match function.class(pointer) {
         Class::Address { base, .. } => root(function, fixed, base),
         Class::Leaf(Leaf::Base(Base::Local(array))) => Root::Local(array),
         Class::Leaf(Leaf::Base(Base::Shared(array))) => Root::Shared(array),
-        // Nobody writes a constant array, and nothing is known of the others.
+        // No thread writes a constant array. The others are unknown.
         Class::Leaf(Leaf::Base(Base::Const(_) | Base::Dynamic) | Leaf::Const(_) | Leaf::Special(_))
         | Class::Arith(_)
         | Class::Load(_) => Root::Unknown,

@@ -1,8 +1,14 @@
-//! Which locals have one value for all threads of a block, and which jumps all of them take together.
+//! Divergence analysis: which locals are uniform over a block, and which jumps are divergent.
 //!
-//! A value is uniform if it is the same for every thread that is still running where it is read. Loads are taken to
-//! vary, but for one that is assigned to a local, of what nobody writes while the kernel runs. A local that is assigned where not all threads are, or in a loop that threads leave in different turns,
-//! varies. Everything starts out uniform; the walk is repeated until it finds nothing more that varies.
+//! A value is uniform if it is the same for all threads that are active where it is read. These vary:
+//!
+//! - `threadIdx`, the lane, and addresses of thread-local memory;
+//! - loads, except those that are assigned to a local and read memory that no thread writes while the kernel runs;
+//! - results of operations and calls;
+//! - locals that are assigned under divergent control flow;
+//! - locals that are assigned in a loop with divergent exits (temporal divergence).
+//!
+//! All locals start as uniform. The analysis repeats until no more locals vary.
 
 use std::{collections::HashSet, ptr};
 
@@ -11,21 +17,21 @@ use crate::{
     ir::{Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 
-/// The result, for one body: statements are known by their address.
+/// The result for one body. Statements are identified by their address.
 #[derive(Clone, Debug)]
 pub(crate) struct Uniformity {
-    /// By the local's index: it may differ between threads.
+    /// By the local's index: it may vary.
     pub varying: Vec<bool>,
-    /// Loops that some threads leave by `Break` while others stay.
+    /// Loops with a divergent `Break`.
     split_loops: HashSet<*const Stmt>,
-    /// Loops of which some threads skip the rest of a turn while others do not.
+    /// Loops with a divergent `Continue`.
     split_turns: HashSet<*const Stmt>,
-    /// `Break`, `Continue` and `Return` that not all threads take which could.
+    /// Divergent jumps: a `Break`, `Continue` or `Return` that only some of the threads that could take it may take.
     split_jumps: HashSet<*const Stmt>,
 }
 
 impl Uniformity {
-    /// Analyses a body. Locals in `pinned` are taken to vary.
+    /// Analyzes a body. Locals in `pinned` vary.
     pub(crate) fn of(function: &Function, body: &[Stmt], regions: &Regions, pinned: &[LocalId]) -> Self {
         let mut this = Self {
             varying: vec![false; function.locals.len()],
@@ -51,12 +57,13 @@ impl Uniformity {
         (varying, self.split_loops.len(), self.split_turns.len(), self.split_jumps.len())
     }
 
-    /// `true` if an expression may differ between threads.
+    /// `true` if an expression may vary.
     pub(crate) fn varies(&self, function: &Function, root: ExprId) -> bool {
         self.differs(function, root, false)
     }
 
-    /// `true` if an expression may differ between threads, of which loads may have been made once for all.
+    /// `true` if an expression may vary. With `may_load`, loads of memory that no thread writes are uniform if their
+    /// address is.
     fn differs(&self, function: &Function, root: ExprId, may_load: bool) -> bool {
         let mut varies = false;
         for_each_expr(function, root, &mut |id| {
@@ -71,28 +78,28 @@ impl Uniformity {
         varies
     }
 
-    /// `true` if a local may differ between threads; one made after the analysis does.
+    /// `true` if a local may vary. Locals that were created after the analysis vary.
     pub(crate) fn local_varies(&self, local: LocalId) -> bool {
         self.varying.get(local.index()).copied().unwrap_or(true)
     }
 
-    /// `true` if some threads may leave the loop by `Break` while others stay.
+    /// `true` if the loop has a divergent `Break`.
     pub(crate) fn splits_loop(&self, stmt: &Stmt) -> bool {
         self.split_loops.contains(&ptr::from_ref(stmt))
     }
 
-    /// `true` if some threads may skip the rest of a turn while others do not.
+    /// `true` if the loop has a divergent `Continue`.
     pub(crate) fn splits_turn(&self, stmt: &Stmt) -> bool {
         self.split_turns.contains(&ptr::from_ref(stmt))
     }
 
-    /// `true` if a jump may be taken by some threads and not by others.
+    /// `true` if a jump may be divergent.
     pub(crate) fn splits_jump(&self, stmt: &Stmt) -> bool {
         self.split_jumps.contains(&ptr::from_ref(stmt))
     }
 }
 
-/// Whether nobody writes what a pointer points to while the kernel runs.
+/// Whether no thread writes the memory of a pointer while the kernel runs.
 fn is_never_written(function: &Function, mut pointer: ExprId) -> bool {
     while let Class::Address { base, .. } = function.class(pointer) {
         pointer = base;
@@ -100,14 +107,14 @@ fn is_never_written(function: &Function, mut pointer: ExprId) -> bool {
     function.local(pointer).is_some_and(|local| function.locals[local].never_written)
 }
 
-/// Where the walk stands.
+/// The divergence of the current position.
 #[derive(Clone, Copy, Default)]
 struct Context {
-    /// Not all running threads of the block need be here.
+    /// Some active threads of the block may not be here.
     split: bool,
-    /// Not all running threads that are in the innermost loop need be here.
+    /// Some threads that are in the innermost loop may not be here.
     split_in_loop: bool,
-    /// In a guarded part: the threads outside of it do not return with those inside.
+    /// The position is in a guarded region: threads that do not pass the guard do not return with those that do.
     guarded: bool,
 }
 
@@ -119,7 +126,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks a list; `true` if some threads may have skipped the rest of the innermost loop's turn.
+    /// Analyzes a list; `true` if some threads may have skipped the rest of the innermost loop's iteration.
     fn block(&mut self, block: &[Stmt], mut context: Context) -> bool {
         let mut skips = false;
         for stmt in block {
@@ -135,7 +142,7 @@ impl Walk<'_> {
                     }
                 }
                 StmtKind::If { then, .. } if self.regions.inside(stmt).is_some() => {
-                    // All threads of the guard are here; the others see nothing of what is assigned here.
+                    // The threads that pass the guard are all here. The others must not see the assignments.
                     for_each_stmt(then, &mut |inner| {
                         for local in inner.kind.assigned() {
                             if self.regions.escapes(local) {
@@ -196,7 +203,7 @@ impl Walk<'_> {
         self.block(step, inner);
         self.loops.pop();
         if self.result.split_loops.contains(&key) {
-            // Threads that left in different turns see values of different turns.
+            // Threads that leave in different iterations have values of different iterations.
             for part in [body, step] {
                 for_each_stmt(part, &mut |inner| {
                     for local in inner.kind.assigned() {

@@ -1,8 +1,8 @@
-//! Loads from where other loads say: elements of a table, of a vector that a sparse matrix is multiplied with.
+//! Detection of gathers, `a[b[i]]`: accesses whose index depends on a loaded value. A fixpoint over assignments.
 
 use crate::ir::{Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
-/// Locals of which some value was loaded, or made of what was.
+/// Locals that depend on a loaded value, by index.
 pub(crate) struct Loaded(Vec<bool>);
 
 impl Loaded {
@@ -39,7 +39,7 @@ impl Loaded {
         loaded
     }
 
-    /// Whether a load says which element an address is of.
+    /// Whether the index of an address depends on a loaded value.
     pub(crate) fn is_lookup(&self, function: &Function, pointer: ExprId) -> bool {
         matches!(function.class(pointer), Class::Address { by, .. } if self.is_loaded(function, by))
     }

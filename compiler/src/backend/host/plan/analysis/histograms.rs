@@ -1,12 +1,12 @@
-//! Loops of threads that count: histograms in the block's memory.
+//! Detection of histograms: thread loops whose body consists of atomic operations on shared memory.
 
 use crate::ir::{Function, Op, Space, Stmt, StmtKind, Type, for_each_expr_of_stmt};
 
-/// Expressions of the largest body of which several turns stand in a loop.
+/// The largest body, in expressions, whose thread loop is unrolled.
 const MOST_TO_COUNT: usize = 24;
 
-/// Whether a body does nothing but atomic operations on the block's memory, and what little these need: as a loop it takes as long as its
-/// own steps.
+/// Whether a body only executes atomic operations on shared memory and computes their few operands. Loop overhead is a
+/// large part of its time, so the thread loop is unrolled.
 pub(crate) fn counts_only(function: &Function, body: &[Stmt]) -> bool {
     let mut exprs = 0;
     let all = body.iter().all(|stmt| {

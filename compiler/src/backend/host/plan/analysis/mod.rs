@@ -1,4 +1,4 @@
-//! Analyses of the planner.
+//! Analyses of the planner. They do not change the IR.
 
 pub(crate) mod address_difference;
 pub(crate) mod affine_bounds;

@@ -1,12 +1,12 @@
-//! Chains of operations through a loop, each of which waits for the one before: a sum of floats, a recurrence.
+//! Detection of loop-carried recurrences, in which each iteration waits for the one before, such as a sum of floats.
 
 use crate::{
     backend::host::plan::regions::context::Uses,
     ir::{BinaryOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_stmt},
 };
 
-/// `true` if a turn of a loop needs a value of the turn before in a way that LLVM keeps: what it may add up in any order, and
-/// the counter, is no chain.
+/// `true` if a loop has a recurrence that LLVM must execute in order. Induction variables and integer reductions are
+/// none.
 pub(crate) fn has_some(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
     let counts = |local: LocalId| step.iter().any(|stmt| stmt.kind.assigned().contains(&local));
     let turn = Uses::of(function, body);
@@ -21,7 +21,7 @@ pub(crate) fn has_some(function: &Function, body: &[Stmt], step: &[Stmt]) -> boo
     })
 }
 
-/// `true` for `local op …` of integers, with an operation that may be done in any order.
+/// `true` for an integer reduction `local op …` with an associative and commutative operation.
 fn is_sum(function: &Function, local: LocalId, value: ExprId) -> bool {
     let ExprKind::Binary(op, a, b) = function.exprs[value].kind else { return false };
     let any_order = match op {

@@ -1,4 +1,5 @@
-//! How a value changes from thread to thread along a row, and which parts of a condition say so.
+//! Stride analysis: how the value of an expression changes from thread to thread along a row, and which conjuncts of a
+//! condition are uniform in a row or bound it.
 
 use std::cell::Cell;
 
@@ -13,42 +14,43 @@ use crate::{
     },
 };
 
-/// How a value changes from thread to thread in a row.
+/// The stride of a value along a row of threads: a lattice of three points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Not at all.
+    /// Uniform: stride 0.
     Same,
-    /// By one.
+    /// Unit stride.
     Step,
-    /// In some other way.
+    /// Any other stride, or unknown.
     Other,
 }
 
-/// How many expressions are looked at for one answer; locals are looked through, and their values can be large.
+/// The number of expressions that one query visits. Rematerializable locals are replaced by their values, which can be
+/// large.
 const EFFORT: u32 = 512;
 
-/// Bits of a value to which a thread's number can be added without passing the largest integer.
+/// The maximum bits of a value to which a thread index can be added without overflow.
 const NO_WRAP: u32 = u64::BITS - 2;
 
-/// Bits of a value of which a few can be added.
+/// The maximum bits of a value of which a few can be added without overflow.
 const SMALL: u32 = u64::BITS - 6;
 
-/// Finds forms.
+/// The state of the analysis.
 pub(crate) struct Forms<'a> {
     /// The kernel.
     pub function: &'a Function,
-    /// Its fixed locals.
+    /// Its rematerializable locals.
     pub fixed: &'a Rematerializable,
-    /// Which locals are the same for all threads wherever this is asked.
+    /// Whether a local is uniform at the queried position.
     pub shared: &'a dyn Fn(LocalId) -> bool,
-    /// The value of a local that is not fixed, where it has but one.
+    /// The value of a local that is not rematerializable, if it has only one at the queried position.
     pub sole: &'a dyn Fn(LocalId) -> Option<ExprId>,
-    /// Along which axis a row runs.
+    /// The axis that a row extends along.
     pub axis: u8,
 }
 
 impl Forms<'_> {
-    /// Sorts the parts of a condition, or of its negation.
+    /// Splits a condition, or its negation, into a guard of the row and a residual for each thread.
     pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
         self.sort(cond, negated, parts);
         let mut left = std::mem::take(&mut parts.residual);
@@ -74,7 +76,7 @@ impl Forms<'_> {
                 self.sort(a, true, parts);
                 return self.sort(b, true, parts);
             }
-            // `a and b`, then `a or b`.
+            // The forms of `a and b` and `a or b`.
             Class::Arith(Arith::Select(a, b, no)) if !negated && constant(no, false) => {
                 self.sort(a, false, parts);
                 return self.sort(b, false, parts);
@@ -101,7 +103,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The ranges in which a condition holds: all of them at once. None if it is no interval of a row.
+    /// The ranges whose conjunction is equivalent to a comparison. Empty if it is not an interval of the row.
     fn ranges(&self, cond: ExprId, negated: bool) -> Vec<Range> {
         let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return Vec::new() };
         if !matches!(self.function.exprs[a].ty, Type::Scalar(Scalar::I32 | Scalar::I64)) {
@@ -119,8 +121,8 @@ impl Forms<'_> {
         if op == CompareOp::Ne { Vec::new() } else { vec![Range { value, op, bound, times: 1, plus: 0, wraps }] }
     }
 
-    /// The ranges of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and `tid // 32 == w` is
-    /// `tid >= w * 32 and tid <= w * 32 + 31`.
+    /// The ranges of a comparison of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and `tid // 32 ==
+    /// w` is `tid >= w * 32 and tid <= w * 32 + 31`.
     fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Vec<Range>> {
         value = self.known(value);
         let ExprKind::Binary(divide, step, by) = self.function.exprs[value].kind else { return None };
@@ -146,7 +148,8 @@ impl Forms<'_> {
         (wide && exact).then_some(ranges)
     }
 
-    /// The range of a remainder beside a quotient that is zero: `tid // 32 == 0 and tid % 32 < n` is `tid // 32 == 0 and tid < n`.
+    /// The range of a comparison of a remainder whose quotient is zero: `tid // 32 == 0 and tid % 32 < n` is `tid // 32
+    /// == 0 and tid < n`.
     fn remainder(&self, cond: ExprId, negated: bool, ranges: &[Range]) -> Option<Range> {
         let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
         let op = if negated { inverse(op) } else { op };
@@ -176,7 +179,7 @@ impl Forms<'_> {
         (wide && by > 1 && first && self.is_x(value) && op != CompareOp::Ne).then_some(range)
     }
 
-    /// What a fixed local is.
+    /// The value of a rematerializable local; other expressions are returned unchanged.
     fn known(&self, mut id: ExprId) -> ExprId {
         while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
             id = value;
@@ -194,17 +197,17 @@ impl Forms<'_> {
         self.axis == 0 && self.function.exprs[id].kind == ExprKind::Special(SpecialRegister::ThreadIdx(0))
     }
 
-    /// Whether a value that grows by one may pass the largest integer within a row.
+    /// Whether a value with unit stride may overflow within a row.
     pub(crate) fn wraps(&self, value: ExprId) -> bool {
         self.bits(value, &Cell::new(EFFORT)) > NO_WRAP
     }
 
-    /// Whether an integer is known to be small enough for sums of a few to be exact in 64 bits.
+    /// Whether an integer is so small that sums of a few such integers are exact in 64 bits.
     pub(crate) fn is_small(&self, root: ExprId) -> bool {
         self.bits(root, &Cell::new(EFFORT)) <= SMALL
     }
 
-    /// An integer's absolute value is below two to the power of this.
+    /// A number of bits such that the integer's absolute value is less than two to the power of it.
     fn bits(&self, root: ExprId, effort: &Cell<u32>) -> u32 {
         let expr = &self.function.exprs[root];
         let unknown = match expr.ty {
@@ -237,7 +240,7 @@ impl Forms<'_> {
         known.min(unknown)
     }
 
-    /// Whether a local is the extent of an argument.
+    /// Whether a local is an extent of an argument.
     fn is_extent(&self, local: LocalId) -> bool {
         let slots = self.function.params.iter().zip(&self.function.slots);
         slots.into_iter().any(|(&param, slot)| {
@@ -245,7 +248,8 @@ impl Forms<'_> {
         })
     }
 
-    /// Whether a value grows by the same from each thread of a row to the next, be it nothing; false where that is not seen.
+    /// Whether a value has the same stride, which may be zero, between all neighboring threads of a row. A conservative
+    /// test.
     pub(crate) fn is_even(&self, root: ExprId) -> bool {
         let is_same = |id: ExprId| self.form(id) == Form::Same;
         let expr = &self.function.exprs[root];
@@ -254,7 +258,7 @@ impl Forms<'_> {
             Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
                 self.fixed.value(local).is_some_and(|value| self.is_even(value))
             }
-            // In 32 bits sums may wrap, but not what is widened as it is.
+            // 32-bit sums may wrap around before they are widened, but a special register does not.
             Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
                 is_same(a) || matches!(self.function.exprs[self.known(a)].kind, ExprKind::Special(_)) && self.is_even(a)
             }
@@ -271,13 +275,13 @@ impl Forms<'_> {
         }
     }
 
-    /// How an expression changes along a row.
+    /// The stride of an expression along a row.
     pub(crate) fn form(&self, root: ExprId) -> Form {
         self.form_within(root, &Cell::new(EFFORT))
     }
 
     fn form_within(&self, root: ExprId, effort: &Cell<u32>) -> Form {
-        // A local may be computed from itself, a turn earlier.
+        // A local may depend on its own value in an earlier iteration.
         let Some(left) = effort.get().checked_sub(1) else { return Form::Other };
         effort.set(left);
         let expr = &self.function.exprs[root];
@@ -294,7 +298,7 @@ impl Forms<'_> {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(axis))) if axis == self.axis => Form::Step,
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => Form::Same,
             Class::Leaf(Leaf::Special(register)) => same(register.is_of_block()),
-            // Steps are followed through 64-bit arithmetic only: a 32-bit index may wrap around in a row.
+            // Only 64-bit sums preserve a unit stride: a 32-bit index may wrap around within a row.
             Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
                 self.form_within(a, effort)
             }
@@ -305,7 +309,7 @@ impl Forms<'_> {
                     _ => Form::Other,
                 }
             }
-            // Nor where it is said not to.
+            // The exception: 32-bit sums that are marked as exact.
             Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if expr.ty == Type::I32 => {
                 match (self.form_within(a, effort), self.form_within(b, effort)) {
                     (Form::Same, Form::Same) => Form::Same,
@@ -337,7 +341,7 @@ fn inverse(op: CompareOp) -> CompareOp {
     }
 }
 
-/// The comparison with its sides swapped.
+/// The comparison with its operands swapped.
 pub(crate) fn mirrored(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Eq | CompareOp::Ne => op,

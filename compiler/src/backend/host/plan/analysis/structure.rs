@@ -1,4 +1,4 @@
-//! Small questions about statements that several steps of the plan ask.
+//! Queries on statements: barriers, counted loops, and paths to statements.
 
 use crate::{
     ir::{
@@ -8,7 +8,7 @@ use crate::{
     source::Span,
 };
 
-/// `true` if threads must reach a statement together.
+/// `true` if a statement is a convergence point of threads.
 pub(crate) fn is_barrier(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Op { op, .. } => op.row().together > SyncScope::None,
@@ -23,21 +23,21 @@ pub(crate) fn is_barrier(stmt: &Stmt) -> bool {
     }
 }
 
-/// `true` if a statement, or one inside it, is a barrier.
+/// `true` if a statement is a barrier or contains one.
 pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     let mut found = false;
     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| found |= is_barrier(inner));
     found
 }
 
-/// A way to a statement: the indices of the statements around it, each followed in its first block, or with [`OTHERWISE`] in
-/// its second, and its own.
+/// The path to a statement: the indices of the enclosing statements, outermost first, and its own index. An index has
+/// [`OTHERWISE`] added if the path continues in the second block of a branch.
 pub(crate) type Path = Vec<usize>;
 
-/// Added to the index of a branch that is followed in its second block.
+/// The flag in the index of a branch whose second block contains the statement.
 pub(crate) const OTHERWISE: usize = 1 << 31;
 
-/// The list that a way without its last index leads to.
+/// The list that a path without its last index leads to.
 pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut Block> {
     let mut list = body;
     for &index in path {
@@ -56,13 +56,13 @@ pub(crate) fn list_at<'a>(body: &'a mut Block, path: &[usize]) -> Option<&'a mut
     Some(list)
 }
 
-/// The counter of a `for` over signed integers and its limit: tested first, and one more after each turn, which is exact below
-/// a limit.
+/// The induction variable and the limit of a counted loop: the loop tests `counter < limit` first, and its step adds
+/// one, which cannot overflow below a limit.
 pub(crate) fn counter(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId)> {
     counter_by(function, body, step).and_then(|(counter, limit, by)| (by == 1).then_some((counter, limit)))
 }
 
-/// As [`counter`], and how much more it is after each turn, a positive constant.
+/// Like [`counter`], for any positive constant step, which is also returned.
 pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<(LocalId, ExprId, i128)> {
     let kind = |id: ExprId| &function.exprs[id].kind;
     let [Stmt { kind: StmtKind::Assign(local, sum), .. }] = step else { return None };
@@ -81,7 +81,8 @@ pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> O
     (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit, by))
 }
 
-/// Marks the end of a turn: any order of threads between cuts is right.
+/// A barrier at the end of an iteration, which marks the loop for interchange with the thread loop. It is legal because
+/// nothing orders the threads between two barriers.
 pub(crate) fn cut_here(span: Span) -> Stmt {
     Stmt { kind: StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span }
 }
