@@ -1,8 +1,5 @@
-//! Takes a piece of code between two barriers apart where a part of it need not run for each thread.
-//!
-//! Nothing orders the threads between two barriers, so that a piece may be cut anywhere. It is where a branch has something
-//! to do for one thread (`if tid == 255: …`) or for the first lanes of warps (`if lane == 0: …`), and around a loop that goes
-//! the same way for the threads of a warp:
+//! Loop distribution (fission) of a thread loop: splits a parallel region into parts, of which some need not run for
+//! every thread ([`Runs`]).
 //!
 //! ```text
 //! base = 0                                  once for the threads w to w + 31:
@@ -11,10 +8,18 @@
 //! if keep: out[base + before] = x[i]        for each thread: if keep: out[base + before] = x[i]
 //! ```
 //!
-//! What is left has no loop and no branch of few threads, and LLVM makes vectors of it.
+//! Parts of their own are
 //!
-//! An atomic operation is no vector either: what is worked out for it (the bin of a histogram) is a part of its own, in
-//! front of it, and leaves each thread's place in scratch memory.
+//! - a branch that stores for one thread (`if tid == 255: …`), or for the first lanes of warps (`if lane == 0: …`);
+//! - a loop with loads that is uniform for 32 consecutive threads of a row, with the assignments before it;
+//! - a two-armed branch whose condition is a bound of the row: one part for each arm;
+//! - the computation of an atomic operation's operands, such as the bin of a histogram. The operands are live across
+//!   the parts, in context arrays.
+//!
+//! Legal because threads have no order between two barriers. The pass rejects statements for which the order of threads
+//! is observable: calls, prints and other operations besides atomics, jumps out of the region, and more than one
+//! floating-point atomic. It pays because the remaining code has no loop, no branch of few threads and no atomic
+//! operation, so that LLVM vectorizes it.
 
 use weft_artifact::Scalar;
 
@@ -32,21 +37,21 @@ use crate::{
     },
 };
 
-/// With so many operations before it, an atomic operation is cut off.
+/// Least number of operations before an atomic operation that become a part of their own.
 const WORTH_CUTTING: u32 = 8;
 
-/// Operations of a conversion of a float to an integer, which saturates.
+/// Cost of a saturating conversion from float to integer, in operations.
 const SATURATING: u32 = 5;
 
-/// What the cutting needs to know.
+/// Inputs of the distribution.
 pub(crate) struct Groups<'a> {
-    /// The kernel's fixed locals.
+    /// The rematerializable locals of the kernel.
     pub fixed: &'a Rematerializable,
-    /// By the local's index: how often it is assigned.
+    /// By local: the number of its assignments.
     pub assigned: Vec<u32>,
 }
 
-/// How often each local of a body is assigned.
+/// By local: the number of its assignments in a body.
 pub(crate) fn count_assigned(function: &Function, body: &[Stmt]) -> Vec<u32> {
     let mut counts = vec![0; function.locals.len()];
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
@@ -54,7 +59,8 @@ pub(crate) fn count_assigned(function: &Function, body: &[Stmt]) -> Vec<u32> {
 }
 
 impl Groups<'_> {
-    /// The parts of a piece, in order, and for whom each runs. Under a mask no thread speaks for others.
+    /// Splits a region into parts, in order, each with the threads that run it. Under a mask no thread computes values
+    /// for other threads.
     pub(crate) fn parts(
         &self,
         function: &mut Function,
@@ -92,7 +98,7 @@ impl Groups<'_> {
         parts
     }
 
-    /// The parts of a piece that a guard stands around: each gets the guard.
+    /// Splits a region that ends with a guarded branch, if the branch has several parts: each part gets the guard.
     fn behind_guard(
         &self,
         function: &mut Function,
@@ -107,7 +113,7 @@ impl Groups<'_> {
             return None;
         }
         let whole = Look { groups: self, function, shared }.guard(*cond)?;
-        // Who speaks for others must not be stopped alone.
+        // A thread that computes a value for its whole warp must not be masked off individually.
         let inner = self.parts(function, shared, masked || !whole, then.clone());
         if let [] | [(Runs::EachThread, _)] = inner.as_slice() {
             return None;
@@ -126,8 +132,8 @@ impl Groups<'_> {
     }
 }
 
-/// The branch at the end of a piece whose condition is a guard, where it stores to memory, and knows nothing of what all threads have
-/// to do before it.
+/// The index of a final branch that stores, whose condition is a guard, and that mentions no local assigned before it,
+/// except for rematerializable ones.
 fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
     let (last, before) = piece.split_last()?;
     let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
@@ -144,9 +150,9 @@ fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
     (!knows && !all_fixed).then_some(piece.len() - 1)
 }
 
-/// The branches of a piece that have two arms, of which one touches memory, and whose condition is a bound of the row: one part of the
-/// row runs the one arm, and the other part the other, where LLVM would have masks. What they assign is not mentioned by what
-/// stands around them, which would have to fetch it.
+/// The two-armed branches of a region that access memory and whose condition is a bound of the row: one part of the row
+/// runs one arm, the rest runs the other, and LLVM needs no masks. The locals that they assign are not mentioned in the
+/// statements around them, so that they need no context arrays.
 fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
     let touches = |arm: &[Stmt]| {
         let mut touches = false;
@@ -174,7 +180,7 @@ fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
     (0..piece.len()).filter(|&at| is_half(at)).collect()
 }
 
-/// Cuts a piece around some of its branches, and each of these into one for either arm.
+/// Splits a region around some of its branches, and each of these into a branch for each arm.
 fn in_halves(function: &mut Function, piece: Block, halves: &[usize]) -> Vec<Block> {
     let mut pieces = vec![Block::new()];
     for (at, stmt) in piece.into_iter().enumerate() {
@@ -196,8 +202,8 @@ fn in_halves(function: &mut Function, piece: Block, halves: &[usize]) -> Vec<Blo
     pieces
 }
 
-/// Cuts a piece where an atomic operation needs what takes some operations, or comes behind them: its operands are
-/// locals then.
+/// Splits a region before an atomic operation whose operands and preceding statements cost enough. Its operands become
+/// locals.
 fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
     let is_atomic = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Atomic { .. }, .. });
     let mut parts = Vec::new();
@@ -230,7 +236,7 @@ fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
     parts
 }
 
-/// Operations of statements and values; none where LLVM makes no vectors of them.
+/// The number of operations in statements and values; 0 if LLVM cannot vectorize the statements.
 fn cost(function: &Function, body: &[Stmt], values: &[ExprId]) -> u32 {
     let mut cost = 0;
     let is_float = |id: ExprId| function.exprs[id].ty.scalar().is_some_and(Scalar::is_float);
@@ -252,7 +258,7 @@ fn cost(function: &Function, body: &[Stmt], values: &[ExprId]) -> u32 {
     if simple { cost } else { 0 }
 }
 
-/// A value as a local, or an address as one beside the same base by a local; and what assigns it.
+/// Stores a value in a new local, or, for an address, its index. Returns the new operand and the assignment.
 fn named(function: &mut Function, value: ExprId) -> (ExprId, Option<Stmt>) {
     let Expr { kind, span, ty } = function.exprs[value].clone();
     let (of, rest) = match kind {
@@ -286,14 +292,14 @@ fn named(function: &mut Function, value: ExprId) -> (ExprId, Option<Stmt>) {
     (value, Some(assign))
 }
 
-/// A copy of an expression: each is used once.
+/// Copies an expression, because each expression is used once.
 pub(crate) fn copied(function: &mut Function, root: ExprId) -> ExprId {
     let Expr { kind, ty, span } = function.exprs[root].clone();
     let kind = kind.map_operands(&mut |operand| copied(function, operand));
     function.exprs.push(Expr { kind, ty, span })
 }
 
-/// Atomic operations on floats: the order of several is the order of their sums.
+/// The number of atomic operations on floats. If there are several, the order of threads changes their sums.
 fn steps_of_floats(function: &Function, piece: &[Stmt]) -> usize {
     let is_float = |id: &ExprId| function.exprs[*id].ty.scalar().is_some_and(Scalar::is_float);
     let mut steps = 0;
@@ -305,7 +311,7 @@ fn steps_of_floats(function: &Function, piece: &[Stmt]) -> usize {
     steps
 }
 
-/// Whether nobody sees in what order threads run a statement.
+/// Whether the order in which threads run a statement is not observable.
 fn is_unordered(stmt: &Stmt) -> bool {
     let mut unordered = true;
     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
@@ -330,7 +336,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The first part that does not run for each thread: where it begins and ends.
+    /// The first part that need not run for each thread: its range, and the threads that run it.
     fn next(&self, piece: &[Stmt], masked: bool) -> Option<(usize, usize, Runs)> {
         for (index, stmt) in piece.iter().enumerate() {
             match &stmt.kind {
@@ -361,7 +367,7 @@ impl Look<'_> {
         None
     }
 
-    /// Whether a condition is a guard that is the same wherever it is asked, and whether a row's bounds say all of it.
+    /// Whether a condition contains a guard and has the same value at each position, and whether all of it is a guard.
     fn guard(&self, cond: ExprId) -> Option<bool> {
         let mut lasts = true;
         for_each_expr(self.function, cond, &mut |id| {
@@ -374,7 +380,7 @@ impl Look<'_> {
         (lasts && !parts.guard.is_empty()).then_some(parts.residual.is_empty())
     }
 
-    /// The parts of a condition.
+    /// Splits a condition into a guard and the rest.
     fn split(&self, cond: ExprId) -> Parts {
         let forms =
             Forms { function: self.function, fixed: self.groups.fixed, shared: self.shared, sole: &|_| None, axis: 0 };
@@ -383,7 +389,7 @@ impl Look<'_> {
         parts
     }
 
-    /// Whether a condition is a bound of the row on one side, and nothing else.
+    /// Whether a condition is a single one-sided bound of the row.
     fn is_bound(&self, cond: ExprId) -> bool {
         let mut lasts = true;
         for_each_expr(self.function, cond, &mut |id| lasts &= !matches!(self.function.class(id), Class::Load(_)));
@@ -395,12 +401,12 @@ impl Look<'_> {
         lasts && one_side && matches!(guard.ranges.as_slice(), [range] if range.op != CompareOp::Eq)
     }
 
-    /// Whether a condition holds for one thread of a row at most, and that can be said before the row starts.
+    /// Whether a condition implies that `threadIdx.x` has one value, which is computed before the thread loop.
     fn is_one_thread(&self, cond: ExprId) -> bool {
         self.split(cond).guard.ranges.iter().any(|range| range.op == CompareOp::Eq && !range.wraps)
     }
 
-    /// Whether a condition holds for the first threads of groups of 32 at most, and of which.
+    /// If a condition holds only for the first threads of warps, or of groups of 32 in a row: which of the two.
     fn first_lanes(&self, cond: ExprId) -> Option<Runs> {
         let cond = self.value(cond);
         let is_false = |id: ExprId| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(false)));
@@ -432,7 +438,7 @@ impl Look<'_> {
         }
     }
 
-    /// What a fixed local or an extended integer is.
+    /// The value of a rematerializable local or of a widened integer.
     fn value(&self, mut root: ExprId) -> ExprId {
         loop {
             root = match self.function.class(root) {
@@ -446,7 +452,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether a conversion keeps every value.
+    /// Whether a conversion preserves every value.
     fn widens(&self, to: ExprId, from: ExprId) -> bool {
         let scalar = |id: ExprId| self.function.exprs[id].ty.scalar();
         match (scalar(to), scalar(from)) {
@@ -462,8 +468,8 @@ impl Look<'_> {
         matches!(self.function.exprs[root].kind, ExprKind::Special(SpecialRegister::ThreadIdx(0)))
     }
 
-    /// Where the part begins that ends with a loop and does the same for 32 neighboring threads of a row, which begin at
-    /// a multiple of 32.
+    /// The start of the longest part that ends with the loop at `end` and is uniform for 32 consecutive threads of a
+    /// row, the first of which has a multiple of 32 as its `threadIdx.x`. The loop must load.
     fn alike_until(&self, piece: &[Stmt], end: usize) -> Option<usize> {
         let mut found = None;
         let mut loads = false;
@@ -485,7 +491,7 @@ impl Look<'_> {
         found
     }
 
-    /// Whether statements do the same for 32 neighbors, if nothing of what they assign comes from before.
+    /// Whether statements are uniform for 32 consecutive threads, if only they assign the locals that they assign.
     fn is_alike(&self, part: &[Stmt]) -> bool {
         let inside = count_assigned(self.function, part);
         let own = |local: LocalId| {
@@ -506,7 +512,7 @@ impl Look<'_> {
         alike
     }
 
-    /// Whether a value is the same for 32 neighbors.
+    /// Whether a value is uniform for 32 consecutive threads.
     fn is_same(&self, root: ExprId, own: &dyn Fn(LocalId) -> bool, depth: u32) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         let function = self.function;
@@ -535,7 +541,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether statements change memory.
+/// Whether statements store to memory or have operations such as atomics.
 fn writes(body: &[Stmt]) -> bool {
     let mut writes = false;
     for_each_stmt(body, &mut |stmt| writes |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. }));

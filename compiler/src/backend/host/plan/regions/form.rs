@@ -1,8 +1,26 @@
-//! Cuts a kernel's body at its barriers: thread loops ("segments") and the control flow between them.
+//! Region formation: cuts a kernel's body at its barriers into parallel regions ([`Segment`]) and the control flow
+//! between them ([`Node`]).
 //!
-//! Control flow that holds a barrier is lifted to the level of the block. Where all threads go the same way it is
-//! plain control flow, executed once; elsewhere masks say which threads are in it. A branch without a barrier is
-//! lifted too if it leaves a lifted level and all threads go the same way, because then no mask is needed.
+//! ```text
+//! a                                       Segment { a }
+//! if uniform:                             If uniform:
+//!     b                                       Segment { b }
+//!     barrier                                 Barrier
+//!     c                                       Segment { c }
+//! if varying:                             Segment { cond = varying }
+//!     d                                   Split cond:
+//!     barrier                                 Segment { d }  (with a mask)
+//!     e                                       Barrier
+//!                                             Segment { e }  (with a mask)
+//! ```
+//!
+//! Control flow that contains a barrier moves out of the thread loops, to the level of the block. If its condition is
+//! uniform, it becomes ordinary control flow that runs once. If it is a guard that does not change, each segment inside
+//! takes the guard. Otherwise a mask holds the threads that take part: one mask for each arm of a branch, one for the
+//! threads still in a loop, one for those that have not skipped the rest of an iteration, and one for those that have
+//! not returned. A uniform branch without a barrier moves out too if it contains a jump out of control flow of the
+//! block, because that jump then needs no mask. Statements that only compute uniform values run once for the block
+//! ([`Node::Once`]).
 
 use crate::{
     analysis::{escapes, for_each_mention},
@@ -21,7 +39,7 @@ use crate::{
     },
 };
 
-/// A kernel without a barrier: one segment, or one of two where the body is a choice that a launch makes.
+/// A kernel without barriers: one segment, or one for each arm if the body is a branch that versions it for a launch.
 pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
     let segment = |body: Block| vec![Node::Segment(Box::new(Segment { body, ..Segment::default() }))];
     let nodes = match body.pop() {
@@ -36,11 +54,12 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
     Cut { nodes, masks: 0, alive: None }
 }
 
-/// Cuts a body. New locals, for conditions, are added to the function. With `groups`, what need not run for each thread is
-/// cut off.
+/// Cuts a body. Adds locals for the conditions of varying branches to the function. With `groups`, distributes the
+/// segments into parts, of which some need not run for each thread.
 ///
-/// `together` are the counters and offsets of loops whose only barrier is the one that [`crate::backend::host::plan::loops::interchange`] has put there, and what is
-/// asked in those of [`crate::backend::host::plan::loops::masked_exits`].
+/// `together` holds the counters and offsets of loops whose only barrier was inserted by
+/// [`crate::backend::host::plan::loops::interchange`]; `leaving` describes the loops that
+/// [`crate::backend::host::plan::loops::masked_exits`] rewrote. The barrier at the end of their bodies is dropped.
 pub(crate) fn cut(
     function: &mut Function,
     body: &[Stmt],
@@ -68,7 +87,7 @@ pub(crate) fn cut(
     if !cutter.return_mask_needed {
         return Cut { nodes, masks: cutter.mask_count, alive: None };
     }
-    // Some thread returns before others go on: once more, with a mask below all others.
+    // Some threads return while others go on: cut again, with an outermost mask for the threads that have not returned.
     let function = cutter.function;
     function.locals.truncate(locals);
     let mut cutter = Cutter {
@@ -89,8 +108,8 @@ pub(crate) fn cut(
     Cut { nodes, masks: cutter.mask_count, alive: Some(0) }
 }
 
-/// Uniform locals that a thread's own code assigns: they have to vary, because only code that runs once a block may
-/// assign a local that the block shares.
+/// Uniform locals that a thread's own code assigns. They must be varying, because only code that runs once for the
+/// block may assign a local that the block shares.
 pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity: &Uniformity) -> Vec<LocalId> {
     let mut found = Vec::new();
     for stmt in body {
@@ -110,7 +129,7 @@ pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity
     found
 }
 
-/// `true` if a statement becomes control flow of the block.
+/// Whether a statement becomes control flow of the block.
 fn lifts(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Loop { .. } => holds_barrier(stmt),
@@ -127,7 +146,7 @@ fn lifts(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
     }
 }
 
-/// `true` if a statement does nothing but compute shared values, so that it runs once a block.
+/// Whether a statement only computes uniform values, so that it runs once for the block.
 fn runs_once(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
     if escapes(std::slice::from_ref(stmt)).any() {
         return false;
@@ -163,11 +182,11 @@ struct Cutter<'a> {
     guards: Vec<Guard>,
     /// The masks around the position, innermost last.
     masks: Vec<(MaskId, Kind)>,
-    /// The next free mask; masks of a construct are free again after it.
+    /// The next free mask; the masks of a construct are free again after it.
     next_mask: MaskId,
     mask_count: u32,
     return_mask_needed: bool,
-    /// Lifted loops around the position.
+    /// The number of block-level loops around the position.
     loops: u32,
 }
 
@@ -182,7 +201,7 @@ impl Cutter<'_> {
         self.masks.last().map(|&(mask, _)| mask)
     }
 
-    /// What all guards around the position let through.
+    /// The conjunction of all guards around the position.
     fn guard(&self) -> Option<Guard> {
         let mut all = Guard::default();
         for guard in &self.guards {
@@ -191,13 +210,13 @@ impl Cutter<'_> {
         (!all.is_empty()).then_some(all)
     }
 
-    /// The masks from the innermost out to the first of a kind.
+    /// The masks from the innermost one out to the innermost one of a kind.
     fn masks_to(&self, kind: Kind) -> Vec<MaskId> {
         let from = self.masks.iter().rposition(|&(_, at)| at == kind).unwrap_or(0);
         self.masks[from..].iter().map(|&(mask, _)| mask).collect()
     }
 
-    /// Nodes of a list; `tail` if nothing of the kernel comes after it.
+    /// The nodes of a list of statements; `tail` if the kernel ends after it.
     fn list(&mut self, block: &[Stmt], tail: bool) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut pending = Block::new();
@@ -240,7 +259,7 @@ impl Cutter<'_> {
                     pending.push(stmt.clone());
                     continue;
                 };
-                // Nothing after a jump is reached.
+                // Statements after a jump are unreachable.
                 if self.uniformity.splits_jump(stmt) {
                     pending.push(stmt.clone());
                     self.flush(&mut pending, &mut nodes, tail);
@@ -255,13 +274,13 @@ impl Cutter<'_> {
         nodes
     }
 
-    /// The guard of `rest`, if `stmt` is an early return before it and that ends the kernel.
+    /// The guard of `rest`, if `stmt` is an early return before it and the kernel ends after `rest`.
     fn early_return(&self, stmt: &Stmt, rest: &[Stmt], ends_kernel: bool) -> Option<Guard> {
         let guard = self.regions.after(stmt)?;
         (ends_kernel && self.loops == 0 && rest.iter().any(holds_barrier)).then(|| guard.clone())
     }
 
-    /// A segment without a body, for the threads that are at the position.
+    /// A segment without a body, with the mask and the guard of the position.
     fn bare(&self) -> Segment {
         Segment { active: self.active(), guard: self.guard(), repeats: self.loops > 0, ..Segment::default() }
     }
@@ -300,12 +319,13 @@ impl Cutter<'_> {
         nodes.push(Node::Segment(Box::new(segment)));
     }
 
-    /// A statement that runs once a block: before the threads' statements that wait, if they do not see the difference.
+    /// Adds a statement that runs once for the block. It runs before the threads' pending statements, unless these
+    /// mention a local that it assigns.
     fn once(&mut self, stmt: &Stmt, pending: &mut Block, nodes: &mut Vec<Node>) {
         let mut changes = Vec::new();
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
-        // A loop may end, and a load be one of an array's, only for threads that are still here: they stay behind what threads
-        // leave by.
+        // A loop may terminate, and a load may be in bounds, only for values of threads that are still active. Such
+        // statements stay after the jumps of pending statements.
         let mut of_threads = false;
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
             of_threads |= matches!(inner.kind, StmtKind::Loop { .. });
@@ -318,7 +338,7 @@ impl Cutter<'_> {
         if seen {
             self.flush(pending, nodes, false);
         }
-        // Without a mask every thread of the part is here: who leaves others behind leaves a mask.
+        // Without a mask every thread of the region is active, because a divergent jump creates a mask.
         let active = if of_threads { self.active() } else { None };
         match nodes.last_mut() {
             Some(Node::Once { active: None, block, .. }) if active.is_none() => block.push(stmt.clone()),
@@ -376,7 +396,7 @@ impl Cutter<'_> {
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
                 self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
                 let counter = counter(self.function, body, step).map(|(counter, _)| counter);
-                // The barrier at the end of a turn that nobody wrote.
+                // The barrier at the end of the body was inserted by a loop transformation.
                 let mut is_marked = body.iter().any(|stmt| {
                     matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
                 });

@@ -1,6 +1,7 @@
-//! Expressions of cells: arrays of shared memory with an element a thread, and a warp more on both sides.
+//! Builders for cells: arrays of shared memory with one element for each thread of a block, padded by a warp on both
+//! sides.
 //!
-//! Expressions are trees, each used once: every method makes new ones.
+//! Expressions are trees, so each method makes new ones.
 
 use weft_artifact::Scalar;
 
@@ -14,16 +15,16 @@ use crate::{
 
 /// Lanes of a warp.
 pub(crate) const LANES: i128 = crate::backend::host::plan::LANES as i128;
-/// Elements of an array of cells: a warp more on both sides, so that every lane's neighbors can be read.
+/// Length of an array of cells. The padding on both sides keeps accesses to the cells of neighboring lanes in bounds.
 pub(crate) const CELLS: u64 = crate::backend::host::plan::MAX_THREADS + 2 * LANES as u64;
 
-/// Makes expressions at one place.
+/// Builds expressions with one span.
 pub(crate) struct Make<'a> {
-    /// To which they are added.
+    /// The function that contains the expressions.
     pub(crate) function: &'a mut Function,
-    /// Where.
+    /// Their span.
     pub(crate) span: Span,
-    /// A warp is a block of its own.
+    /// Each warp is a block of its own.
     pub(crate) apart: bool,
 }
 
@@ -45,7 +46,7 @@ impl Make<'_> {
         self.expr(ExprKind::Local(local), ty)
     }
 
-    /// `a op b`, of the type of `a`.
+    /// `a op b`, with the type of `a`.
     pub(crate) fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
         let ty = self.function.exprs[a].ty;
         self.expr(ExprKind::Binary(op, a, b), ty)
@@ -74,13 +75,13 @@ impl Make<'_> {
         self.expr(ExprKind::Special(lane), Type::I32)
     }
 
-    /// The thread is the first of its warp.
+    /// Whether the thread is the first lane of its warp.
     pub(crate) fn is_first_lane(&mut self) -> ExprId {
         let (lane, zero) = (self.lane(), self.int(0));
         self.compare(CompareOp::Eq, lane, zero)
     }
 
-    /// The thread's number in its block; `I64`.
+    /// The number of the thread in its block; `I64`.
     pub(crate) fn thread(&mut self) -> ExprId {
         use SpecialRegister::{BlockDim, ThreadIdx};
         if self.apart {
@@ -98,7 +99,7 @@ impl Make<'_> {
         self.binary(BinaryOp::Add, before, x)
     }
 
-    /// The number of the warp's first thread; `I64`.
+    /// The number of the first thread of the warp; `I64`.
     pub(crate) fn first_thread(&mut self) -> ExprId {
         if self.apart {
             return self.expr(ExprKind::Const(Const::Int(0)), Type::I64);
@@ -108,27 +109,27 @@ impl Make<'_> {
         self.binary(BinaryOp::And, thread, warps)
     }
 
-    /// `a + by`, of `I64`.
+    /// `a + by`; both are `I64`.
     pub(crate) fn shifted(&mut self, a: ExprId, by: i128) -> ExprId {
         let by = self.expr(ExprKind::Const(Const::Int(by)), Type::I64);
         self.binary(BinaryOp::Add, a, by)
     }
 
-    /// The element of an array with a number; thread 0 has number 32.
+    /// The address of element `index`; the cell of thread 0 is element 32.
     pub(crate) fn cell(&mut self, array: SharedId, elem: Scalar, index: ExprId) -> ExprId {
         let ty = Type::Ptr(elem, Space::Shared);
         let base = self.expr(ExprKind::SharedBase(array), ty);
         self.expr(ExprKind::Offset { base, index, scale: 1 }, ty)
     }
 
-    /// What is in the cell of a thread.
+    /// Loads the cell of a thread.
     pub(crate) fn cell_of(&mut self, array: SharedId, elem: Scalar, thread: ExprId) -> ExprId {
         let index = self.shifted(thread, LANES);
         let pointer = self.cell(array, elem, index);
         self.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(elem))
     }
 
-    /// Bit `lane` of `bits` is set.
+    /// Whether bit `lane` of `bits` is set.
     pub(crate) fn has(&mut self, bits: LocalId, lane: LocalId) -> ExprId {
         let (bits, lane) = (self.read(bits), self.read(lane));
         let shifted = self.binary(BinaryOp::Shr, bits, lane);
@@ -138,15 +139,15 @@ impl Make<'_> {
         self.compare(CompareOp::Ne, bit, zero)
     }
 
-    /// The number of the thread that is a lane of the warp whose first thread's number a local holds.
+    /// The number of a lane's thread, where `first` holds the number of the warp's first thread.
     pub(crate) fn lane_of(&mut self, first: LocalId, lane: LocalId) -> ExprId {
         let (first, lane) = (self.read(first), self.read(lane));
         let lane = self.wide(lane);
         self.binary(BinaryOp::Add, first, lane)
     }
 
-    /// What is in the cell of the lane whose number differs in one bit at most: the cell so far above or below, so that
-    /// LLVM reads rows of cells.
+    /// Loads the cell of the lane whose number differs in at most one bit: the cell at that distance below or above, so
+    /// that LLVM emits contiguous loads.
     pub(crate) fn neighbor(&mut self, array: SharedId, elem: Scalar, bit: LocalId) -> ExprId {
         let (lane, of) = (self.lane(), self.read(bit));
         let is_set = self.binary(BinaryOp::And, lane, of);

@@ -1,9 +1,9 @@
-//! Barriers of a warp at which lanes meet that took different ways.
+//! Divergent barriers: whether lanes of a warp may wait for each other at warp barriers in different positions.
 //!
-//! `syncwarp` may stand in both arms of a branch: the lanes of the one wait for those of the other (CUDA, "`__syncwarp`").
-//! Cut at its barriers, a kernel runs the one arm to its end before the other begins. So a kernel gets stacks where both
-//! arms hold such a barrier, the masks may name the same lanes, and those of a warp may part at the branch. Shuffles and
-//! votes of two arms never meet: there all lanes of a mask must be at one and the same.
+//! If both arms of a branch contain `syncwarp`, the lanes of one arm wait for those of the other (CUDA: `__syncwarp`).
+//! Thread loops run one arm to its end before the other begins. A kernel therefore runs on fibers if both arms of a
+//! branch contain a warp barrier, unless their constant masks name different lanes, or the condition is uniform in a
+//! warp. Shuffles and votes need no such test: all lanes of their mask must execute the same one.
 
 use crate::{
     analysis::Rematerializable,
@@ -13,11 +13,12 @@ use crate::{
     },
 };
 
-/// `true` if lanes may meet at barriers in different arms of a branch.
+/// Whether lanes may wait for each other at warp barriers in different arms of a branch.
 pub(crate) fn arms_meet(module: &Module) -> bool {
     let mut waiting = vec![false; module.functions.len()];
     let mut meet = false;
-    // Callees stand before their callers, but for those that call themselves: their threads have stacks.
+    // Callees precede their callers, except for recursive functions. If these contain barriers, the threads run on
+    // fibers anyway.
     for (id, function) in module.functions.iter() {
         let masks = Masks { function, waiting: &waiting };
         let reaches = masks.of(&function.body);
@@ -41,12 +42,12 @@ pub(crate) fn arms_meet(module: &Module) -> bool {
 
 struct Masks<'a> {
     function: &'a Function,
-    /// By function: it reaches a barrier of a warp.
+    /// By function: it may reach a warp barrier.
     waiting: &'a [bool],
 }
 
 impl Masks<'_> {
-    /// The lanes that some statements wait for, at any of a warp's barriers; `None` if that is not known.
+    /// The union of the masks of all warp barriers in statements; `None` if a mask is unknown.
     fn of(&self, body: &[Stmt]) -> Option<u32> {
         let mut all = Some(0);
         for_each_stmt(body, &mut |stmt| match &stmt.kind {
@@ -72,7 +73,7 @@ impl Masks<'_> {
     }
 }
 
-/// `true` if an expression has one value for all lanes of a warp, where a row of threads is whole warps.
+/// Whether an expression is uniform in a warp, if a row of threads consists of whole warps.
 fn is_of_warp(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     let is_const = |id: ExprId, test: fn(i128) -> bool| matches!(function.exprs[id].kind, ExprKind::Const(Const::Int(value)) if test(value));
     let of_warp = |id: ExprId| is_of_warp(function, fixed, id);
@@ -95,7 +96,7 @@ fn is_of_warp(function: &Function, fixed: &Rematerializable, root: ExprId) -> bo
     }
 }
 
-/// `true` for `threadIdx.x`.
+/// Whether an expression is `threadIdx.x`.
 fn is_row(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     match function.class(root) {
         Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => true,

@@ -1,4 +1,4 @@
-//! What the lanes of a warp work out of all their values: which have the same one, and reductions.
+//! Lowering of warp matches and warp reductions.
 
 use weft_artifact::Scalar;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Site<'_> {
-    /// `for lane in range(32): body`; the lane is a local of `I32`.
+    /// `for lane in range(32): body`; `lane` is a local of type `I32`.
     fn each_lane(&mut self, body: impl FnOnce(&mut Make<'_>, LocalId) -> Block) {
         let first = self.make().int(0);
         let lane = self.assigned("lane", first);
@@ -29,7 +29,8 @@ impl Site<'_> {
         self.push(StmtKind::Loop { body: turn, step });
     }
 
-    /// Leaves a value in the array for its type, and the thread's number of the first lane's behind.
+    /// Stores a value into the thread's cell of the array for its type. Returns the array, the type, and a new local
+    /// for the number of the warp's first thread.
     fn shared_value(&mut self, value: ExprId) -> Option<(SharedId, Scalar, LocalId)> {
         let elem = self.function.exprs[value].ty.scalar()?;
         let array = self.cells.of_values(self.module, elem, self.span);
@@ -37,7 +38,7 @@ impl Site<'_> {
         Some((array, elem, self.local("first", Type::I64)))
     }
 
-    /// A reduction over all lanes that are here, in loops: worked out once a warp.
+    /// A reduction over all lanes that are present, for thread loops: computed once for each warp.
     fn reduce_all(&mut self, (op, neutral): (BinaryOp, i128), (array, elem): (SharedId, Scalar), result: LocalId) {
         let here = self.cells.here(self.module, self.span);
         let one = self.make().expr(ExprKind::Const(Const::Int(1)), Type::Scalar(Scalar::U8));
@@ -135,7 +136,7 @@ impl Site<'_> {
         self.push(StmtKind::Assign(first, start));
         let start = self.make().expr(ExprKind::Const(Const::Int(neutral)), ty);
         let total = self.assigned("total", start);
-        // The lowest of the lanes works it out, and leaves it to the others, who wait.
+        // The lowest lane of the mask computes the reduction and stores it to the cells of all lanes of the mask.
         let before = self.out.len();
         self.each_lane(|make, lane| {
             let thread = make.lane_of(first, lane);

@@ -1,4 +1,4 @@
-//! Takes what the lanes of a warp do together apart: into barriers of the warp, and cells of shared memory, one a thread.
+//! Lowering of warp operations to warp barriers and *cells*, arrays of shared memory with one element for each thread.
 //!
 //! ```text
 //!                                        store shuffled[t] = $x
@@ -10,20 +10,21 @@
 //!                                            $bits = lane_bits.1 here[w]
 //!  $v = vote.any $m, $p                      store some[w..w + 32] = $bits
 //!                                            store here[w..w + 32] = 0
-//!                                        warp_barrier $m
 //!                                        $v = (some[t] & $m) != 0
 //! ```
 //!
-//! What a warp works out once stands in the cells of all its lanes, so that a row of threads reads a row of cells. On
-//! stacks, where only the lanes of the mask wait for each other, each lane looks at the 32 cells of `here` itself.
+//! A value that is computed once for a warp is stored to the cells of all its lanes, so that a row of threads loads a
+//! row of cells. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
+//! itself.
 //!
-//! A thread writes no cell but its own, so that lanes which are elsewhere, with masks of their own, are not disturbed.
-//! Where a lane is not there (it has returned, it went another way, the block ends within the warp), its cell of `here`
-//! is 0, and it does not count; what a shuffle reads of it is whatever it left there last.
+//! Each thread writes only its own cells, or, in a reduction, those of the lanes in its mask. Lanes at other positions,
+//! with other masks, are therefore not disturbed. The cell `here` of a lane that is not present is 0, because it
+//! returned, took another branch, or is beyond the end of the block; such a lane takes no part in votes, matches and
+//! reductions. A shuffle that reads its cell gets the value that it stored last.
 //!
-//! On stacks, lanes of a mask go on as soon as all of them have come, and would overwrite what lanes of another one have
-//! not read yet: a second barrier comes behind each read. In loops, where all threads of the block come to the end of a
-//! piece before any goes on, two arrays in turn do that.
+//! Cells must not be overwritten before all lanes have read them. On fibers, the lanes of one mask continue as soon as
+//! all of them have arrived, so a second barrier follows each read. In thread loops, where all threads of the block
+//! finish a region before the next one begins, two arrays of cells alternate instead (double buffering).
 
 use weft_artifact::Scalar;
 
@@ -36,35 +37,36 @@ use crate::{
     source::Span,
 };
 
-/// The arrays of cells.
+/// The arrays of cells of a module.
 #[derive(Debug)]
 pub(crate) struct Cells {
-    /// Threads have stacks.
+    /// Threads run on fibers.
     pub(crate) stacks: bool,
-    /// A warp is a block of its own.
+    /// Each warp is a block of its own.
     pub(crate) apart: bool,
-    /// Of each type of values, two arrays, and which is next.
+    /// For each type of values: its two arrays, and the index of the one used last.
     values: Vec<(Scalar, [SharedId; 2], usize)>,
-    /// Who is here, and with what.
+    /// A byte for each thread: bit 0 if the lane is present, bit 1 if its predicate is true.
     here: Option<SharedId>,
-    /// What a warp worked out of that: the lanes that are here, and those that came with a truth.
+    /// For each bit of `here`, the ballot of the warp, stored for each of its lanes.
     bits: [Option<SharedId>; 2],
 }
 
-/// Whether threads of a warp do something together that is more than a barrier: it gives them something of each other.
+/// Whether an operation exchanges values between the lanes of a warp, unlike a barrier.
 fn is_of_warp(op: Op) -> bool {
     let row = op.row();
     row.together == SyncScope::Warp && !row.results.is_empty()
 }
 
-/// Whether a list of statements holds such an operation.
+/// Whether statements contain such an operation.
 pub(crate) fn holds(body: &[Stmt]) -> bool {
     let mut found = false;
     for_each_stmt(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Op { op, .. } if is_of_warp(op)));
     found
 }
 
-/// Takes the operations of a module apart whose threads have stacks. Which lanes are here together only the runtime knows.
+/// Lowers the warp operations of a module whose threads run on fibers. `ActiveMask` remains: only the runtime can
+/// compute it.
 pub(crate) fn lower_for_stacks(module: &mut Module) {
     let mut cells = Cells { stacks: true, apart: false, values: Vec::new(), here: None, bits: [None; 2] };
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
@@ -84,7 +86,7 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
     }
 }
 
-/// Takes the operations of a kernel apart whose threads are loops, and whose blocks may be of one warp.
+/// Lowers the warp operations of a kernel whose threads run in thread loops; with `apart` each warp is a block.
 pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, apart: bool) {
     let mut cells = Cells { stacks: false, apart, values: Vec::new(), here: None, bits: [None; 2] };
     cells.lower(module, function, body);
@@ -121,8 +123,8 @@ impl Cells {
         *block = out;
     }
 
-    /// At the start of a kernel nobody is here: the first lane of a warp says so for all, those beyond the block's end
-    /// among them.
+    /// Clears the cells of `here` at the start of a kernel. The first lane of each warp does so for all lanes,
+    /// including those beyond the end of the block.
     fn clear(&self, function: &mut Function, body: &mut Block) {
         let Some(here) = self.here else { return };
         let span = function.span;
@@ -150,7 +152,7 @@ impl Cells {
         })
     }
 
-    /// The array that the next value of a type goes into.
+    /// The array for the next value of a type.
     pub(crate) fn of_values(&mut self, module: &mut Module, elem: Scalar, span: Span) -> SharedId {
         let known = self.values.iter_mut().find(|(of, ..)| *of == elem);
         if let Some((_, arrays, next)) = known {
@@ -163,7 +165,7 @@ impl Cells {
         first
     }
 
-    /// The array for what a warp works out of a bit of the cells of `here`.
+    /// The array for the ballot of one bit of `here`.
     fn bits(&mut self, module: &mut Module, bit: usize, span: Span) -> SharedId {
         *self.bits[bit].get_or_insert_with(|| Self::new_array(module, Scalar::I32, span))
     }
@@ -173,7 +175,7 @@ impl Cells {
     }
 }
 
-/// Clears the cells of `here` of a warp, from its first thread's on.
+/// Clears a warp's cells of `here`, in the code of its first thread.
 fn nobody(make: &mut Make<'_>, here: SharedId) -> Block {
     let mut clears = Block::new();
     for bytes in (0..LANES).step_by(8) {
@@ -187,7 +189,7 @@ fn nobody(make: &mut Make<'_>, here: SharedId) -> Block {
     clears
 }
 
-/// One operation.
+/// The position of one warp operation.
 pub(crate) struct Site<'a> {
     pub(crate) cells: &'a mut Cells,
     pub(crate) module: &'a mut Module,
@@ -220,7 +222,7 @@ impl Site<'_> {
         self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![mask] });
     }
 
-    /// Stores into the thread's own cell.
+    /// Stores a value into the thread's own cell.
     pub(crate) fn leave(&mut self, array: SharedId, value: ExprId) {
         let mut make = self.make();
         let Some(elem) = make.function.exprs[value].ty.scalar() else { return };
@@ -245,11 +247,11 @@ impl Site<'_> {
             (Op::MatchAll, &[mask, value], &[lanes, all]) => self.match_lanes(mask, value, lanes, Some(all)),
             (Op::WarpReduce(reduction), &[mask, value], &[result]) => self.reduce(reduction, mask, value, result),
             (_, [mask, ..], []) => {
-                // Nobody reads what it gives.
+                // The results are not read, so only the barrier remains.
                 self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![*mask] });
             }
             (_, [], []) => {}
-            // What is not known here stays: the back end says so.
+            // An unknown operation is left to the code generator, which reports it.
             _ => self.push(StmtKind::Op { op, results: results.to_vec(), args: args.to_vec() }),
         }
     }
@@ -263,7 +265,7 @@ impl Site<'_> {
         let lanes = make.int(LANES - 1);
         let by = make.binary(BinaryOp::And, by, lanes);
         let by = self.assigned("by", by);
-        // The bits of a lane that count within its part of the warp.
+        // The bits of a lane number that count within its subgroup of `width` lanes.
         let mut make = self.make();
         let one = make.int(1);
         let within = make.binary(BinaryOp::Sub, width, one);
@@ -327,8 +329,8 @@ impl Site<'_> {
         }
     }
 
-    /// What is in the cell of the lane whose number differs in some bits, which may be known. Where that is one bit, as it
-    /// nearly always is, rows of cells are read.
+    /// Loads the cell of the lane whose number differs in the bits of `by`, which may be a constant. If at most one bit
+    /// is set, which is the common case, the loads are contiguous.
     fn exchanged(&mut self, (array, elem): (SharedId, Scalar), by: LocalId, known: Option<i128>) -> ExprId {
         let is_bit = known.map(|by| by & (by - 1) == 0);
         if is_bit == Some(true) {
@@ -356,8 +358,9 @@ impl Site<'_> {
         self.make().read(there)
     }
 
-    /// Says that the thread is here, and with what; waits; gives the lanes of the mask that are here, and those of them
-    /// that came with a truth, each where it is wanted. [`Self::gone`] must follow.
+    /// Stores the thread's presence and predicate to its cell of `here`, and waits for the lanes of the mask. Returns
+    /// the lanes of the mask that are present and those whose predicate is true, where `wanted`. [`Self::gone`] must
+    /// follow.
     pub(crate) fn gathered(
         &mut self,
         mask: LocalId,
@@ -415,7 +418,7 @@ impl Site<'_> {
         (here, some)
     }
 
-    /// Runs what `make` makes once for each warp, and then clears the cells of `here`: nobody is here any more.
+    /// Runs the statements that `make` builds once for each warp, and then clears the warp's cells of `here`.
     pub(crate) fn once_a_warp(&mut self, make: impl FnOnce(&mut Self)) {
         let here = self.cells.here(self.module, self.span);
         self.push(StmtKind::Op { op: Op::OfWarps, results: Vec::new(), args: Vec::new() });
@@ -428,7 +431,7 @@ impl Site<'_> {
         self.push(StmtKind::If { cond, then, otherwise: Block::new() });
     }
 
-    /// Bit `bit` of what each lane of a warp left in `here`, as its first thread reads it.
+    /// The ballot of bit `bit` over the cells of `here`, in the code of a warp's first thread.
     pub(crate) fn lane_bits(&mut self, here: SharedId, bit: u8) -> LocalId {
         let bits = self.local("bits", Type::I32);
         let mut make = self.make();
@@ -439,7 +442,7 @@ impl Site<'_> {
         bits
     }
 
-    /// Stores a value into the cells of a warp's lanes, from the first thread's on.
+    /// Stores a value into the cells of all lanes of a warp, in the code of its first thread.
     pub(crate) fn leave_to_all(&mut self, array: SharedId, value: LocalId) {
         let Some(elem) = self.function.locals[value].ty.scalar() else { return };
         for lane in 0..LANES {
@@ -451,7 +454,7 @@ impl Site<'_> {
         }
     }
 
-    /// On stacks, waits until all lanes have read who is here: the thread is not any more.
+    /// On fibers, waits until all lanes of the mask have read the cells, and then clears the thread's cell of `here`.
     pub(crate) fn gone(&mut self, mask: LocalId) {
         if !self.cells.stacks {
             return;

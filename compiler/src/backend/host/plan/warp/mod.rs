@@ -1,4 +1,4 @@
-//! Operations of warps on a CPU.
+//! Warp operations on the CPU.
 
 pub(crate) mod cells;
 pub(crate) mod divergent_barrier;
