@@ -9,14 +9,16 @@
 //! The pass inserts a barrier at the end of the loop's body. [`form::cut`] then makes the loop a loop of the block,
 //! with thread loops inside, as it does for a loop that has a barrier in the program.
 //!
-//! Legal for every loop with a uniform exit, because threads have no order between two barriers. The pass therefore
-//! rejects a loop that needs a mask after the barrier is inserted ([`masks`]). Divergent exits are rewritten first, by
-//! [`grid_stride`] and [`lane_trip_counts`]; [`masked_exits`] is a pass of its own.
+//! Legal for a loop with a uniform exit, because threads have no order between two barriers. The pass therefore rejects
+//! a loop that needs a mask after the barrier is inserted ([`masks`]), and innermost loops with calls, atomics or other
+//! operations. [`grid_stride`] and [`lane_trip_counts`] first make some divergent exits uniform; [`masked_exits`] is a
+//! pass of its own.
 //!
 //! A *row* is the threads of a block along `x`. Interchange pays for innermost loops, and with them for the loops
 //! around them, if
 //!
-//! - each access is uniform in a row or has unit stride along it, so that LLVM vectorizes over the row;
+//! - each access is uniform in a row or has unit stride along it, so that LLVM vectorizes over the row; gathers are
+//!   accepted beside loads with unit stride, if the loop divides no integers;
 //! - each thread accesses its own row of memory, and the loop has a recurrence that LLVM cannot vectorize: a strip of
 //!   threads then interleaves the recurrences, or transposes the accesses;
 //! - the loop calls math functions, which are faster for vectors whatever the strides are;

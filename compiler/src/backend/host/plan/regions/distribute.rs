@@ -133,7 +133,7 @@ impl Groups<'_> {
 }
 
 /// The index of a final branch that stores, whose condition is a guard, and that mentions no local assigned before it,
-/// except for rematerializable ones.
+/// except for rematerializable ones. The assignments before it must include others.
 fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
     let (last, before) = piece.split_last()?;
     let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
@@ -491,7 +491,8 @@ impl Look<'_> {
         found
     }
 
-    /// Whether statements are uniform for 32 consecutive threads, if only they assign the locals that they assign.
+    /// Whether statements are uniform for 32 consecutive threads, and no other statement assigns a local that they
+    /// assign.
     fn is_alike(&self, part: &[Stmt]) -> bool {
         let inside = count_assigned(self.function, part);
         let own = |local: LocalId| {
