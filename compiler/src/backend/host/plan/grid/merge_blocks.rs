@@ -1,39 +1,45 @@
-//! Blocks whose threads may run as rows of one: `blockIdx.x * blockDim.x + threadIdx.x` is all that a kernel asks of where a
-//! thread is along `x`.
+//! Block merging along `x`: decides whether neighboring blocks may run as one block, whose `threadIdx.x` continues past
+//! `blockDim.x`.
 //!
-//! A kernel without barriers and without shared memory says nothing of blocks but by its index. If that index alone reaches
-//! what it computes, neighboring blocks are the same program as one block whose `threadIdx.x` goes on past `blockDim.x`, and
-//! rows of 16 threads become rows of up to a thousand.
+//! Legal if
+//!
+//! - no function synchronizes threads, uses shared memory, prints, faults or observes its lane ([`may_move_all`]);
+//! - the kernel uses its position along `x` only as the global index `blockIdx.x * blockDim.x + threadIdx.x`, which is
+//!   the same in the merged block. `blockIdx.x` may be multiplied by a constant instead, if `blockDim.x` has that value
+//!   at the launch ([`extents`] returns it).
+//!
+//! Profitable because thread loops get longer: rows of 16 threads become rows of up to 1024.
 
 use crate::ir::{
     Arith, Base, BinaryOp, Class, Const, Effects, ExprId, ExprKind, Function, Leaf, LocalId, Module, Op,
     SpecialRegister, StmtKind, Type, for_each_expr, for_each_stmt,
 };
 
-/// So often the locals of a function are looked through.
+/// Most iterations of the fixpoint over the locals of a function.
 const ROUNDS: usize = 8;
 
-/// What is asked of a launch for its blocks to be joined: that `blockDim.x` is each of these numbers.
+/// The values that `blockDim.x` must be equal to for a launch's blocks to be merged.
 pub(crate) type Extents = Vec<i64>;
 
-/// What a value says of the place along `x`.
+/// The dependence of a value on the thread's position along `x`: the lattice of a data-flow analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nothing, or no more than the thread's index in the grid.
+    /// It does not depend on the position, or only on the thread's index in the grid.
     Grid,
     /// It is `blockDim.x`.
     Extent,
-    /// `threadIdx.x`, perhaps and something of [`Self::Grid`].
+    /// `threadIdx.x`, possibly plus a value of [`Self::Grid`].
     Thread,
     /// `blockIdx.x`.
     Block,
-    /// `blockIdx.x * blockDim.x`, perhaps and something of [`Self::Grid`].
+    /// `blockIdx.x * blockDim.x`, possibly plus a value of [`Self::Grid`].
     First,
-    /// More than that.
+    /// Any other dependence, which prevents merging.
     More,
 }
 
-/// What a launch's `blockDim.x` must be for neighboring blocks to be joined; `None` if they may not be.
+/// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may not
+/// be merged.
 pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
     if effects.iter().any(|effects| effects.synchronizes()) || !may_move_all(module) {
         return None;
@@ -53,7 +59,7 @@ struct Walk<'a> {
     function: &'a Function,
     /// By the local's index.
     places: Vec<Place>,
-    /// By the expression's index, as of these places.
+    /// By the expression's index, for the current `places`.
     known: Vec<Option<Place>>,
     extents: &'a mut Extents,
 }
@@ -64,7 +70,7 @@ impl<'a> Walk<'a> {
         Self { function, places, known: vec![None; function.exprs.len()], extents }
     }
 
-    /// Whether nothing of a function depends on more than the thread's index in the grid.
+    /// Whether a function depends on the position along `x` only through the thread's index in the grid.
     fn stays_in_grid(mut self) -> bool {
         let mut assigned = vec![0_u32; self.function.locals.len()];
         for_each_stmt(&self.function.body, &mut |stmt| {
@@ -103,7 +109,7 @@ impl<'a> Walk<'a> {
         stays
     }
 
-    /// What a local says that has been assigned this value, too.
+    /// Joins the dependences of the values that are assigned to a local.
     fn join(&self, local: LocalId, assigned: &[u32], value: Place) -> Place {
         if assigned[local.index()] == 1 {
             return value;
@@ -114,7 +120,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Memory that the threads of a block share.
+    /// Whether an expression is the base of shared memory.
     fn is_of_block(&self, id: ExprId) -> bool {
         match self.function.class(id) {
             Class::Leaf(Leaf::Base(Base::Shared(_) | Base::Dynamic)) => true,
@@ -142,7 +148,8 @@ impl<'a> Walk<'a> {
             Class::Leaf(_) => Place::Grid,
             Class::Arith(Arith::Convert(a)) => match self.place(a) {
                 Place::Grid | Place::Extent if ty != Type::I64 && ty != Type::I32 => Place::Grid,
-                // Of 32 bits only the registers themselves are: no sum or product that has wrapped.
+                // A 32-bit value of these kinds is the register itself: `Thread` sums have 64 bits. A 32-bit product
+                // `First` may have wrapped.
                 place @ (Place::Grid | Place::Extent | Place::Thread | Place::Block) if ty == Type::I64 => place,
                 place @ (Place::Grid | Place::Extent | Place::Block) if ty == Type::I32 => place,
                 Place::Grid | Place::Extent | Place::Thread | Place::Block | Place::First | Place::More => Place::More,
@@ -179,12 +186,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a sum is said to wrap, and not that it never does.
+    /// Whether a sum is defined to wrap on overflow, so that it may be reassociated.
     fn wraps(&self, id: ExprId) -> bool {
         matches!(self.function.class(id), Class::Arith(Arith::Binary(BinaryOp::Add, ..)))
     }
 
-    /// The place of `blockIdx.x` times a number: that of a block's first thread if the number is `blockDim.x`.
+    /// The dependence of `blockIdx.x` times a value: if the value is a constant, `blockDim.x` is required to be equal
+    /// to it, and the product is the index of the block's first thread.
     fn by_constant(&mut self, id: ExprId) -> Place {
         match self.function.class(id) {
             Class::Leaf(Leaf::Const(Const::Int(value))) => match i64::try_from(value) {
@@ -204,7 +212,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a module's threads may run in any order and place: they are not told apart but by their numbers along the axes.
+/// Whether a module's threads may run in any order and in any block position: only their indices along the axes
+/// distinguish them.
 pub(crate) fn may_move_all(module: &Module) -> bool {
     let mut may = true;
     for (_, function) in module.functions.iter() {
@@ -222,7 +231,7 @@ pub(crate) fn may_move_all(module: &Module) -> bool {
     may
 }
 
-/// Whether an operation is the same wherever its thread is, and in whatever order threads come to it.
+/// Whether an operation has the same effect in any thread position and in any order of the threads.
 fn may_move(op: Op) -> bool {
     match op {
         Op::Atomic { .. } | Op::Load(_) | Op::Store(_) | Op::Barrier | Op::BarrierReduce(_) => true,

@@ -1,8 +1,15 @@
-//! Which of a launch's axes a row of threads runs along.
+//! Thread-axis permutation, an interchange of the thread loops: selects the axis that the innermost thread loop runs
+//! along.
 //!
-//! `i, j = cuda.grid(2)` and then `a[i, j]` has the threads along `x`, which a GPU takes together, touch a column. Nothing
-//! orders the threads of a block between its barriers, so that rows may as well run along `y`, where neighbors touch neighbors:
-//! a kernel that says nothing of warps is the same one for blocks that are turned around.
+//! With `i, j = cuda.grid(2)` and `a[i, j]`, threads that are neighbors along `x` access a column. Along `y` they
+//! access contiguous elements. The pass exchanges the axis of least cost with `x` in all functions, and the launch
+//! exchanges the axes of its grid and its blocks.
+//!
+//! Legal because nothing orders the threads of a block between its barriers. The kernel must not synchronize a warp or
+//! the grid, and must not otherwise observe how threads are numbered ([`merge_blocks::may_move_all`]).
+//!
+//! Profitable if the estimated cost of the kernel's memory accesses is lower along that axis. The cost depends only on
+//! the stride, the memory space and the loop depth of each access.
 
 use crate::{
     analysis::Rematerializable,
@@ -16,16 +23,17 @@ use crate::{
     },
 };
 
-/// How much more an access counts in a loop.
+/// Assumed trip count of a loop: the factor by which its accesses are weighted.
 const TURNS: u64 = 4;
 
-/// What it costs a thread of a row to touch its neighbor's neighbor, what to touch another place, and what if that is in the block's memory,
-/// which is in a core's nearest cache.
+/// Cost of an access by its stride along the axis: unit stride, any other stride, any other stride in shared memory
+/// (resident in L1). Accesses of one address by all threads are free.
 const NEIGHBOR: u64 = 1;
 const ELSEWHERE: u64 = 8;
 const ELSEWHERE_IN_BLOCK: u64 = 4;
 
-/// The axis along which rows are to run, which is then exchanged with `x`: 0 if they run along `x`.
+/// The axis to exchange with `x`. It is 0, for no exchange, if an exchange is illegal, if the kernel does not read
+/// `threadIdx.x`, or if no other axis is cheaper.
 pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
     let apart = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
     if !effects.iter().all(apart) || !merge_blocks::may_move_all(module) {
@@ -45,7 +53,7 @@ pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
     best.1
 }
 
-/// Exchanges an axis with `x` in all functions.
+/// Exchanges an axis with `x` in the special registers of all functions.
 pub(crate) fn exchange(module: &mut Module, axis: u8) {
     let other = |of: u8| match of {
         0 => axis,
@@ -76,7 +84,8 @@ struct Cost<'a> {
 }
 
 impl Cost<'_> {
-    /// What a function's accesses cost a row along an axis; `None` if threads along it are not told apart.
+    /// The cost of a function's accesses in a thread loop along an axis; `None` if the function does not read the
+    /// thread index of that axis.
     fn of(function: &Function, axis: u8) -> Option<u64> {
         let body = &function.body;
         let mut values: Vec<Vec<ExprId>> = vec![Vec::new(); function.locals.len()];
@@ -185,7 +194,7 @@ fn is_thread(function: &Function, id: ExprId, axis: u8) -> bool {
     function.exprs[id].kind == ExprKind::Special(SpecialRegister::ThreadIdx(axis))
 }
 
-/// Whether a value depends on the thread's number along an axis, given which locals do.
+/// Whether a value depends on the thread index of an axis, given the locals that do.
 fn depends(function: &Function, varies: &[bool], root: ExprId, axis: u8) -> bool {
     let mut depends = false;
     for_each_expr(function, root, &mut |id| {

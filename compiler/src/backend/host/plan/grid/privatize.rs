@@ -1,5 +1,5 @@
-//! Arrays with which a kernel only accumulates: a worker, which runs many blocks, has a copy of their first elements of its own,
-//! and atomic steps are loads and stores there. In the end it takes one step for each element that it has changed.
+//! Array privatization: each worker thread accumulates in a private copy of an array's first elements, and combines the
+//! copy with the array at the end.
 //!
 //! ```text
 //! atomic add $bins.data[$i], 1        $t = $i
@@ -9,6 +9,16 @@
 //!                                         atomic add $bins.data[$t], 1
 //!                                     }
 //! ```
+//!
+//! The emitter fills the copies with the neutral element before the worker's first block. After its last block, it
+//! executes one atomic operation for each element that is no longer neutral.
+//!
+//! Legal for arrays that the kernel only accumulates into, if the launch assumes that no other argument shares memory
+//! with them ([`only_accumulated`]): no thread observes the elements, or the order of the operations, while the kernel
+//! runs.
+//!
+//! Profitable because only one CPU thread accesses a copy, so that atomic operations on it are plain loads and stores.
+//! The copies are small enough for the L1 cache.
 
 use weft_artifact::Scalar;
 
@@ -21,45 +31,45 @@ use crate::{
     source::Span,
 };
 
-/// The bytes of a copy, at most.
+/// Largest size of a copy in bytes.
 const MOST_BYTES: u64 = 32 << 10;
 
-/// Elements that are looked at together in the end.
+/// Elements of a copy that are tested at once, as a vector, when the copy is combined with the array.
 pub(crate) const TOGETHER: u64 = 16;
 
-/// An array and its copy.
+/// An array and its private copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Privatized {
     /// The kernel's parameter.
     pub param: LocalId,
-    /// What it points to.
+    /// Its element type.
     pub element: Scalar,
     /// The copy.
     pub array: SharedId,
-    /// Its elements, a multiple of [`TOGETHER`].
+    /// The copy's length, a multiple of [`TOGETHER`].
     pub len: u64,
-    /// What is accumulated.
+    /// The accumulation of the copy's elements.
     pub accumulation: Accumulation,
 }
 
-/// A step of the kernel.
+/// An atomic operation of the kernel.
 struct Site {
     param: LocalId,
     element: Scalar,
     accumulation: Accumulation,
-    /// The index is a sum of these, of `I64`, each multiplied.
+    /// The terms of the index, each of type `I64` and with a constant factor.
     index: Vec<(ExprId, u32)>,
-    /// What it can be.
+    /// The range of the index.
     range: Interval,
 }
 
-/// What is known of the body.
+/// Analyses of the body.
 struct Known {
     fixed: Rematerializable,
     ranges: Ranges,
 }
 
-/// Rewrites the steps of a body that was taken out of the module's kernel.
+/// Privatizes the arrays of the module's kernel, whose body the caller has taken out of the function.
 pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut Block) -> Vec<Privatized> {
     let accumulated: Vec<LocalId> = only_accumulated(module)
         .into_iter()
@@ -96,14 +106,14 @@ pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
     found
 }
 
-/// The elements of a copy that holds all of a range; `None` where it would be too long.
+/// The length of a copy that contains a range of indices; `None` if it would be too long.
 fn length(range: Interval, most: u64) -> Option<u64> {
     let last = u64::try_from(range.high).ok().filter(|last| range.low >= 0 && *last < most)?;
     Some((last + 1).next_multiple_of(TOGETHER))
 }
 
 impl Known {
-    /// A step that accumulates with an array of a parameter.
+    /// The accumulating operation that a statement is, if it is one on an array of a parameter.
     fn site(&self, function: &Function, stmt: &StmtKind) -> Option<Site> {
         let StmtKind::Op { op: Op::Atomic { op, .. }, args, .. } = stmt else { return None };
         let mut at = *args.first()?;
@@ -143,7 +153,7 @@ impl Known {
     }
 }
 
-/// The body with steps on copies in the place of those on the arrays.
+/// Replaces the operations on privatized arrays in a body.
 fn replaced(function: &mut Function, known: &Known, found: &[Privatized], body: Block) -> Block {
     let mut done = Block::with_capacity(body.len());
     for mut stmt in body {
@@ -178,8 +188,9 @@ fn replaced(function: &mut Function, known: &Known, found: &[Privatized], body: 
     done
 }
 
-/// Steps on one element of a copy under conditions of what was loaded become steps of all threads: those of whom the condition does not
-/// hold add nothing. Their loop has no branch then that a processor would guess wrong.
+/// If-conversion of operations on a copy: if a loaded value decides whether one integer is added to an element at a
+/// constant index, all threads execute the addition, and those for which the condition is false add 0. Such a branch
+/// would often be mispredicted.
 pub(crate) fn without_branches(function: &mut Function, found: &[Privatized], body: &mut Block) {
     if found.is_empty() {
         return;
@@ -221,7 +232,8 @@ fn always(function: &mut Function, fixed: &Rematerializable, found: &[Privatized
     }
 }
 
-/// Whether a statement adds an integer that is there already to an element of a copy that is known.
+/// Whether a statement adds a constant or a local to an element of a copy at a constant index, where 0 is the neutral
+/// element.
 fn adds_to_one(function: &Function, found: &[Privatized], step: &StmtKind) -> bool {
     let StmtKind::Op { op: Op::Atomic { .. }, args, .. } = step else { return false };
     let &[pointer, value] = args.as_slice() else { return false };
@@ -237,7 +249,8 @@ fn adds_to_one(function: &Function, found: &[Privatized], step: &StmtKind) -> bo
     function.int(index).is_some() && is_leaf(value) && found.iter().any(adds)
 }
 
-/// Whether a condition is one of what memory holds, or of what was computed of that.
+/// Whether a condition depends on memory: it has a load, or reads a local that is neither a parameter nor
+/// rematerializable.
 fn is_loaded(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     any_expr(function, cond, &|kind| match kind {
         ExprKind::Load(..) => true,
@@ -260,7 +273,7 @@ fn is_loaded(function: &Function, fixed: &Rematerializable, cond: ExprId) -> boo
     })
 }
 
-/// A step that is being replaced.
+/// An operation that is being replaced.
 struct Step<'a> {
     function: &'a mut Function,
     one: &'a Privatized,
@@ -283,7 +296,7 @@ impl Step<'_> {
         if site.range.low >= 0 && site.range.high < i128::from(self.one.len) {
             return vec![self.on(copy, Space::Shared, index, args)];
         }
-        // What memory holds is read once.
+        // The index is evaluated once: memory that it loads from may change.
         let local = self.function.locals.push(Local::new("t", LocalKind::Temp, Type::I64));
         let [asked, of_copy, of_array] = [(); 3].map(|()| self.push(ExprKind::Local(local), Type::I64));
         let number = self.push(ExprKind::Convert(asked), Type::Scalar(Scalar::U64));
@@ -294,7 +307,7 @@ impl Step<'_> {
         vec![self.stmt(StmtKind::Assign(local, index)), self.stmt(StmtKind::If { cond, then, otherwise })]
     }
 
-    /// The index as one expression.
+    /// Sums the terms of the index.
     fn index(&mut self, parts: &[(ExprId, u32)]) -> ExprId {
         let mut sum = None;
         for &(part, scale) in parts {
@@ -311,7 +324,7 @@ impl Step<'_> {
         sum.unwrap_or_else(|| self.push(ExprKind::Const(Const::Int(0)), Type::I64))
     }
 
-    /// The step on an element of an array.
+    /// The operation on an element of an array.
     fn on(&mut self, base: ExprKind, space: Space, index: ExprId, args: &[ExprId]) -> Stmt {
         let ty = Type::Ptr(self.one.element, space);
         let base = self.push(base, ty);

@@ -1,17 +1,20 @@
-//! Warps that have nothing to do with each other, as blocks of their own.
+//! Work-group splitting: runs each warp as a block of 32 threads.
 //!
-//! Where each warp works on a row of its own and waits for no other (`analysis::gains_by_warps`), a block of whole warps is the
-//! same program as so many blocks of 32 threads. Then `cuda.grid(1) // 32` is a number that all threads of such a block share, as
-//! are `threadIdx.y`, the row's bounds that are loaded by it, and whether there is such a row; the row's loop is one that a block's
-//! threads take together, and how many threads there are is a constant.
+//! Legal if no warp of a block synchronizes with another one (`analysis::gains_by_warps`) and `blockDim.x` is a
+//! multiple of 32 (the launch assumption *warps*): a block of whole warps is then the same program as several blocks of
+//! 32 threads.
 //!
-//! | the program's | becomes |
+//! Profitable because values that are uniform in a warp become uniform in the block, such as `cuda.grid(1) // 32`,
+//! `threadIdx.y`, the loop bounds that are loaded at such an index, and guards on it. A loop with such bounds can be
+//! interchanged with the thread loop, whose trip count is the constant 32.
+//!
+//! | in the program | becomes |
 //! |---|---|
-//! | `threadIdx.x` | the warp's place in its row of the block times 32, and the lane |
-//! | `threadIdx.y`, `threadIdx.z` | the warp's |
-//! | `laneid` | `threadIdx.x` of the block of 32 |
-//! | `(… + threadIdx.x) // 32`, `>> 5` | what all lanes share, if what is added is a multiple of 32 |
-//! | `(… + threadIdx.x) % 32`, `& 31` | the lane |
+//! | `threadIdx.x` | 32 times the warp's index along `x`, plus the lane |
+//! | `threadIdx.y`, `threadIdx.z` | the warp's index along that axis |
+//! | `laneid` | `threadIdx.x` in the block of 32 |
+//! | `(… + threadIdx.x) // 32`, `>> 5` | a uniform value, if the other terms are multiples of 32 |
+//! | `(… + threadIdx.x) % 32`, `& 31` | the lane, under the same condition |
 
 use crate::{
     analysis::Rematerializable,
@@ -22,37 +25,39 @@ use crate::{
     },
 };
 
-/// Lanes of a warp, and its binary logarithm.
+/// The warp size and its binary logarithm.
 const LANES: i128 = crate::backend::host::plan::LANES as i128;
 const LOG_LANES: i128 = 5;
 
-/// Which of [`SpecialRegister::OfRow`] are the warp's place along each axis: `threadIdx.x / 32`, `threadIdx.y`, `threadIdx.z`.
+/// Numbers of the [`SpecialRegister::OfRow`] that contain the warp's position: `threadIdx.x / 32`, `threadIdx.y` and
+/// `threadIdx.z` of its first thread.
 const PLACE: [u8; 3] = [0, 1, 2];
 
-/// And which is `blockDim.x / 32`.
+/// Number of the [`SpecialRegister::OfRow`] that contains `blockDim.x / 32`.
 const PER_ROW: u8 = 3;
 
-/// How many expressions are looked through for one quotient.
+/// Most expressions that the search for one quotient or remainder visits.
 const EFFORT: u32 = 64;
 
-/// Bits of a sum that does not wrap in 64.
+/// Most bits of a 64-bit sum that cannot wrap.
 const MOST_BITS: u32 = 62;
 
-/// A value that is so many times 32, and perhaps the lane more.
+/// A value of the form `32 * times`, or `32 * times + lane`.
 struct Parts {
-    /// The factor, of `I64`.
+    /// The factor, of type `I64`.
     times: ExprId,
     has_lane: bool,
-    /// The value is below two to the power of this, and not negative.
+    /// The value is less than `2.pow(bits)` and not negative.
     bits: u32,
 }
 
-/// Rewrites a kernel's body for blocks of one warp; whether it takes `threadIdx.x` for the lane.
+/// Rewrites a kernel's body for blocks of one warp. Returns whether it uses `threadIdx.x` as the lane: it reads
+/// `threadIdx.x`, and neither computes a lane or a warp index from it nor reads `laneid`.
 pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
     let fixed = Rematerializable::of(function, body);
     let mut all = Vec::new();
     for_each_expr_of_block(function, body, &mut |id| all.push(id));
-    // All that is asked is asked of the body as it was.
+    // The patterns are matched in the original body, before any expression is replaced.
     let mut done = Vec::new();
     for &id in &all {
         if let Some(kind) = of_lanes(function, &fixed, id) {
@@ -95,19 +100,19 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
     narrow && asks
 }
 
-/// Has each lane asked whether it runs a segment: how many lanes there are in a loop over them is then a constant.
+/// Replaces the guards of segments by a test in each lane, so that their thread loops have the constant trip count 32.
 pub(crate) fn ask_lanes(nodes: &mut [Node]) {
     for_each_segment(nodes, &mut |segment| {
         if matches!(segment.runs, Runs::EachThread | Runs::OneThread) && segment.guard.is_some() {
             segment.some = segment.guard.take();
-            // Who does not run it puts back what was there.
+            // A lane that does not run the segment stores the old values again, so they must be loaded.
             let (load, store) = (&mut segment.load, &segment.store);
             load.extend(store.iter().filter(|local| !load.contains(local)).copied().collect::<Vec<_>>());
         }
     });
 }
 
-/// What a quotient by 32, or a remainder, is in a block of one warp.
+/// The replacement of a quotient or remainder by 32 in a block of one warp.
 fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Option<ExprKind> {
     let ExprKind::Binary(op, value, by) = function.exprs[id].kind else { return None };
     let is_size = function.exprs[by].kind == ExprKind::Special(SpecialRegister::WarpSize);
@@ -135,11 +140,11 @@ fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Op
     })
 }
 
-/// Looks for the parts of a value. Expressions are trees: what is found is made of new ones.
+/// Splits values into [`Parts`]. Expressions are trees, so that each result consists of new expressions.
 struct Search<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
-    /// The expression in whose place the result stands.
+    /// The expression that the result replaces.
     of: ExprId,
 }
 
@@ -196,7 +201,7 @@ impl Search<'_> {
         }
     }
 
-    /// A number of blocks, as `I64`, and its bits: what `blockDim.x` is multiplied with.
+    /// A block index or an extent of the grid, as `I64`, with its bits: a factor of `blockDim.x`.
     fn factor(&mut self, id: ExprId, effort: &mut u32) -> Option<(ExprId, u32)> {
         *effort = effort.checked_sub(1)?;
         let ty = self.function.exprs[id].ty;
@@ -218,12 +223,12 @@ impl Search<'_> {
     }
 }
 
-/// Bits of the largest value of a type, which sums of small ones stay below.
+/// Most bits of a value of a type that has not wrapped.
 fn most(ty: Type) -> u32 {
     if ty == Type::I64 { MOST_BITS } else { i32::BITS - 1 }
 }
 
-/// Makes expressions where another one stands.
+/// Creates expressions with the span of another one.
 struct Make<'a> {
     function: &'a mut Function,
     of: ExprId,
