@@ -8,7 +8,7 @@
 //!   the same in the merged block. `blockIdx.x` may be multiplied by a constant instead, if `blockDim.x` has that value
 //!   at the launch ([`extents`] returns it).
 //!
-//! Profitable because thread loops get longer: rows of 16 threads become rows of up to 1024.
+//! Profitable because thread loops get longer: rows of 16 threads become rows of 1024 or more.
 
 use crate::ir::{
     Arith, Base, BinaryOp, Class, Const, Effects, ExprId, ExprKind, Function, Leaf, LocalId, Module, Op,

@@ -113,7 +113,7 @@ fn length(range: Interval, most: u64) -> Option<u64> {
 }
 
 impl Known {
-    /// The accumulating operation that a statement is, if it is one on an array of a parameter.
+    /// Matches an atomic operation that accumulates in an array parameter.
     fn site(&self, function: &Function, stmt: &StmtKind) -> Option<Site> {
         let StmtKind::Op { op: Op::Atomic { op, .. }, args, .. } = stmt else { return None };
         let mut at = *args.first()?;
