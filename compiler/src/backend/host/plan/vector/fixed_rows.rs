@@ -1,16 +1,25 @@
-//! Blocks of short rows: tiles of 16x16 threads.
+//! Specialization of thread loops for a constant trip count: rows of 8, 16 or 32 threads.
 //!
-//! A row of 16 threads is one vector, but a loop of any number of threads costs several times as much to begin and to end. So rows
-//! that have just as many threads as the kernel seems to be written for have a loop of so many turns, which becomes straight
-//! code; who launches other blocks has the other loop.
+//! ```text
+//! for x in low..high: body                  if row == 16:
+//!                                               for x in 0..16: body, masked by low <= x < high
+//!                                           else:
+//!                                               for x in low..high: body
+//! ```
 //!
-//! Of a row with bounds all threads run, too, if they may: those without a part in it do nothing but store what was there. A store
-//! with a mask would do the same, but a load soon after it waits until it is in the cache. Nobody sees what is stored, because one
-//! thread of the system runs the block, and the memory is the block's own:
+//! A row of 16 threads is one vector, but a loop with a variable trip count costs several times as much in its prologue
+//! and epilogue. The code suggests a row length ([`width`]). Rows of that length run a loop with a constant trip count,
+//! which becomes straight code; rows of any other length run the general loop.
 //!
-//! - What threads carry has an element for each of them.
-//! - In a shared array, each thread of the row has an element of its own, in one row of the array (`in_one_row`), and the segment
-//!   stores to an array once, after all that it loads from shared memory.
+//! If the row has bounds, all its threads run the body where that is legal. A thread outside the bounds stores to
+//! shared memory what it has loaded from there. A masked store would do the same, but a load soon after it waits until
+//! the store is in the cache. No other thread sees these stores, because one CPU thread runs the block:
+//!
+//! - A context array has one element for each thread.
+//! - In a shared array, each thread of the row has its own element in one row of the array (`in_one_row`). The segment
+//!   stores to an array once, after all its loads from shared memory.
+//!
+//! Pays for short bodies without loops. Rows with bounds also require a CPU with masked vectors.
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -28,25 +37,26 @@ use crate::{
     },
 };
 
-/// Widths of rows, each the length of tiles' rows or a little less, where these are padded.
+/// Row lengths: the smallest factor of `threadIdx.y`, and the number of threads. A factor may be a little larger, if
+/// rows of a tile are padded.
 const WIDTHS: [(i128, u64); 3] = [(8, 8), (16, 16), (32, 32)];
 
-/// Warps that a block can have.
+/// Warps that a block may have.
 const WARPS: u32 = 32;
 
-/// Threads of most blocks.
+/// Threads of a typical block.
 const MOST_COMMON: u32 = 256;
 
-/// By how much rows of tiles are padded at most.
+/// Most padding elements of a tile's row.
 const MOST_PADDING: i128 = 2;
 
-/// Expressions of the largest segment that is there twice.
+/// Expressions of the largest segment that is duplicated.
 const MOST_EXPRS: usize = 160;
 
-/// How many expressions are looked at for one index.
+/// Most expressions that are inspected for one index.
 const EFFORT: u32 = 128;
 
-/// How many threads a block's rows seem to have: what `threadIdx.y` is multiplied with.
+/// The guessed number of threads of a row: the factor of `threadIdx.y`.
 pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64> {
     function.exprs.iter().find_map(|(_, expr)| {
         let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = expr.kind else { return None };
@@ -62,7 +72,7 @@ pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64
     })
 }
 
-/// Whether a program has an array, or a function that it calls.
+/// `true` for an array of the program, or of a function that it calls.
 fn is_program(array: &SharedArray) -> bool {
     match array.kind {
         SharedKind::Program | SharedKind::Coop => true,
@@ -70,8 +80,8 @@ fn is_program(array: &SharedArray) -> bool {
     }
 }
 
-/// Whether a block's rows seem to come by eights: all arrays that it shares are rows of so many threads, or a little longer, and of
-/// these as many as eight or a multiple.
+/// `true` if the number of rows of a block seems to be a multiple of eight: all shared arrays consist of rows of
+/// `width` elements, plus padding, and their number of rows is a multiple of eight.
 pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
     let Some(width) = width else { return false };
     let mut own = module.shared.iter().filter(|(_, array)| is_program(array)).peekable();
@@ -84,7 +94,7 @@ pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
         })
 }
 
-/// Whether a value is `threadIdx.y`, or that and something else.
+/// `true` if a value is `threadIdx.y`, or a sum with it.
 fn is_of_y(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     let (mut left, mut seen) = (vec![root], HashSet::new());
     while let Some(id) = left.pop() {
@@ -99,15 +109,15 @@ fn is_of_y(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool 
     false
 }
 
-/// How many threads a row of a block with barriers seems to have: as many as an array that they share has elements, if that is more
-/// than what the warps of a block have.
+/// The guessed number of threads of a row in a block with barriers: the length of the longest shared array, if it is a
+/// multiple of 32 and exceeds the number of warps that a block may have; otherwise [`MOST_COMMON`].
 pub(crate) fn length(module: &Module) -> u32 {
     let own = module.shared.iter().filter(|(_, array)| is_program(array));
     let longest = own.filter_map(|(_, array)| u32::try_from(array.len).ok()).max();
     longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MOST_COMMON)
 }
 
-/// Whether a segment's body is worth two loops: short, and without loops of its own.
+/// `true` if a segment's body is short enough for two loops, and has no loops itself.
 pub(crate) fn is_short(function: &Function, body: &[Stmt]) -> bool {
     let (mut exprs, mut simple) = (0, true);
     for_each_stmt(body, &mut |stmt| {
@@ -117,17 +127,18 @@ pub(crate) fn is_short(function: &Function, body: &[Stmt]) -> bool {
     simple && exprs <= MOST_EXPRS
 }
 
-/// How all threads of a row run a body that is for some of them.
+/// How all threads of a row run a body that only some of them execute.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    /// Statements of the body that are harmless for all of them, by their places.
+    /// Indices of the statements that every thread may execute.
     pub first: Vec<usize>,
-    /// What the threads with a part load from one element, before anything else; it is there if one of them has a part.
+    /// Loads of one element for all threads, hoisted out of the loop. The address is valid if at least one thread is
+    /// within the bounds.
     pub loads: Vec<ExprId>,
 }
 
-/// How all threads of a row of so many run a body for some of them, so that those of a segment's shared stores that stand in no
-/// branch store what was there for the others; `None` where they may not.
+/// How all threads of a row of `width` run a body that only some of them execute. Threads outside the bounds store the
+/// old value in the segment's unconditional shared stores. `None` where this is not legal.
 pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -> Option<Whole> {
     let jumps = [&segment.on_return, &segment.on_break, &segment.on_continue];
     let stays = segment.active.is_none() && jumps.iter().all(|masks| masks.is_empty());
@@ -184,7 +195,7 @@ pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -
     Some(whole)
 }
 
-/// Whether the statements of a branch only assign locals and store to memory that is not the block's.
+/// `true` if the statements of a branch only assign locals, and store to memory that is not shared.
 fn may_stand_in_branch(function: &Function, branch: &[Stmt]) -> bool {
     let mut may = true;
     for_each_stmt(branch, &mut |stmt| {
@@ -208,7 +219,7 @@ fn loads_shared_in(function: &Function, branch: &[Stmt]) -> bool {
     loads
 }
 
-/// The statements of a body, by their places, that only work out fixed locals, and are harmless for threads without a part.
+/// Indices of the statements that only assign rematerializable locals and that every thread may execute.
 fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
     let rows = Rows { plan, function: &plan.module.functions[plan.kernel], width: 0 };
     let is_harmless = |stmt: &Stmt| match stmt.kind {
@@ -225,7 +236,7 @@ fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
     body.iter().enumerate().filter(|(_, stmt)| is_harmless(stmt)).map(|(at, _)| at).collect()
 }
 
-/// Whether a pointer may be to the block's memory.
+/// `true` if a pointer may address shared memory.
 pub(crate) fn may_be_shared(function: &Function, pointer: ExprId) -> bool {
     match function.exprs[pointer].ty {
         Type::Ptr(_, Space::Global | Space::Local | Space::Constant) => false,
@@ -243,7 +254,7 @@ fn loads_shared(function: &Function, stmt: &Stmt) -> bool {
     loads
 }
 
-/// Whether a value may be worked out where the program does not ask for it: it loads nothing, and nothing divides by zero.
+/// `true` if a value may be computed speculatively: it loads nothing, and no divisor is zero.
 pub(crate) fn is_harmless(function: &Function, root: ExprId) -> bool {
     let mut harmless = true;
     for_each_expr(function, root, &mut |id| {
@@ -260,24 +271,24 @@ pub(crate) fn is_harmless(function: &Function, root: ExprId) -> bool {
     harmless
 }
 
-/// What is asked about a row of threads.
+/// Queries about a row of threads.
 pub(crate) struct Rows<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) function: &'a Function,
     pub(crate) width: u64,
 }
 
-/// `thread + ahead`, and something that is the same for all of a row.
+/// An index `threads * threadIdx.x + ahead + rest`, whose rest is uniform along the row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     threads: u32,
     ahead: i128,
-    /// What the rest is a multiple of, if there is a rest.
+    /// A divisor of the rest, if there is a rest.
     of: Option<i128>,
 }
 
 impl Rows<'_> {
-    /// How an expression changes along a row, and whether it is small.
+    /// How an expression changes along a row, and whether it is so small that sums do not wrap.
     pub(crate) fn form(&self, id: ExprId) -> (Form, bool) {
         let shared = |local: LocalId| !self.is_own(local);
         let fixed = &self.plan.fixed;
@@ -289,13 +300,13 @@ impl Rows<'_> {
         self.plan.own.get(local.index()).copied().unwrap_or(true)
     }
 
-    /// Whether a value may be worked out for threads that have no part.
+    /// `true` if a value may be computed for threads outside the bounds.
     pub(crate) fn is_harmless(&self, root: ExprId) -> bool {
         is_harmless(self.function, root)
     }
 
-    /// Whether all threads of a row have elements of one row of a shared array, if one of them has: the array consists of rows
-    /// no shorter than the threads'.
+    /// `true` if all threads of the row access elements of one row of a shared array, whenever one of them does. Rows
+    /// of the array must not be shorter than rows of threads.
     fn in_one_row(&self, pointer: ExprId, array: SharedId) -> bool {
         let ExprKind::Offset { base: whole, index: by, scale: 1 } = self.function.exprs[pointer].kind else {
             return false;
@@ -313,8 +324,8 @@ impl Rows<'_> {
             && i128::from(self.width) + place.ahead <= row
     }
 
-    /// Loads of an expression, outside of what is chosen from, of which all threads of the row load one element: not of memory
-    /// that was written before, if it was.
+    /// Collects the loads of an expression, outside of selects, that access one element for all threads. If the segment
+    /// has written before (`written`), only arrays that are never written qualify.
     fn loads_of_one(&self, id: ExprId, written: bool, loads: &mut Vec<ExprId>) {
         match self.function.class(id) {
             Class::Load(pointer) => {
@@ -334,11 +345,11 @@ impl Rows<'_> {
         }
     }
 
-    /// Whether a pointer is to one element for all threads of the row.
+    /// `true` if a pointer addresses one element for all threads of the row.
     fn is_one(&self, pointer: ExprId) -> bool {
         let ExprKind::Offset { base: whole, index, .. } = self.function.exprs[pointer].kind else { return false };
         let is_known = match self.function.class(whole) {
-            // Each thread has a local array of its own.
+            // Each thread has its own local arrays.
             Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
             Class::Leaf(Leaf::Local(local)) => self.function.params.contains(&local),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
@@ -351,6 +362,7 @@ impl Rows<'_> {
         self.function.local(whole).is_some_and(|local| self.function.locals[local].never_written)
     }
 
+    /// The form of an index; `None` if it is no such sum.
     fn place(&self, id: ExprId, effort: &Cell<u32>) -> Option<Place> {
         effort.set(effort.get().checked_sub(1)?);
         if let Some(value) = self.function.int(id) {

@@ -1,4 +1,4 @@
-//! Passes that give a few neighboring threads to the vectorizer: strips, transposed accesses, rows of a known length.
+//! Passes that shape thread loops for LLVM's vectorizer: strip mining, register transposes, rows of a known length.
 
 pub(crate) mod fixed_rows;
 pub(crate) mod strip_mine;

@@ -1,9 +1,25 @@
-//! Strips: loops that threads take together need not be taken by a whole row of them. A few neighboring threads at a time go
-//! through all of their turns, and what they carry from turn to turn stays in registers; carried by a row, it stands in scratch
-//! memory, which each turn reads and writes.
+//! Strip mining: a constant number of neighboring threads runs all nodes between two barriers before the next threads
+//! do.
 //!
-//! A strip has a constant number of threads, so that LLVM makes straight code of vectors of what its threads do. The threads of
-//! a row that are left over go through the same nodes as one more strip, shorter than the others.
+//! ```text
+//! for k in 0..n:                            for strip in row by 16:
+//!     for x in row:                             for k in 0..n:
+//!         total[x] += a[k, x]                       total[0..16] += a[k, strip + 0..16]
+//! ```
+//!
+//! After loop interchange, a sequential loop contains a thread loop over the whole row. Values that a thread carries
+//! from iteration to iteration are in its context array, which each iteration loads and stores. In a strip, LLVM keeps
+//! these values in registers, and compiles the threads of a strip to straight code of vectors. The last threads of a
+//! row run the same nodes as one shorter strip.
+//!
+//! If rows of threads load the same elements (`a[i, k] * b[k, j]`), a strip has several rows, which share these loads
+//! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
+//!
+//! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
+//! guard. A loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
+//!
+//! Pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations, accesses are
+//! strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
 
 use std::collections::BTreeSet;
 
@@ -21,37 +37,38 @@ use crate::{
     ir::{Function, LocalId, for_each_stmt},
 };
 
-/// Threads of a strip where rows are long.
+/// Threads of a strip in blocks that are merged: their rows are long.
 pub(crate) const WIDEST: u32 = 256;
 
-/// Threads of a strip where rows are no longer than a block's.
+/// Threads of a strip in rows of a single block.
 pub(crate) const IN_BLOCK: u32 = 16;
 
-/// Rows of a strip where rows of threads load the same.
+/// Rows of a strip, if rows of threads load the same elements.
 const ROWS: u32 = 4;
 
-/// The same in blocks whose rows come by eights: sums that wait for what they were before are twice as many, of which CPUs with two
-/// units for products need eight.
+/// Rows of a strip, if the number of rows of a block seems to be a multiple of eight. A strip then has twice as many
+/// independent sums; CPUs with two 512-bit multiply units need eight.
 pub(crate) const MORE_ROWS: u32 = 8;
 
-/// What the threads of a strip may carry, in bytes: half of what 32 registers of 64 bytes hold.
+/// Most bytes that the threads of a strip may carry: half of 32 registers of 64 bytes.
 const MOST_BYTES: u64 = 1024;
 
-/// Expressions of the nodes of a strip, which are there twice.
+/// Most expressions of the nodes of a strip, whose code is duplicated.
 const MOST_EXPRS: usize = 2000;
 
-/// Threads of a strip that leave a loop in different turns: all take as many as the last one.
+/// Most threads of a strip with divergent exits: the strip runs for the maximum trip count over its lanes.
 const LEAVING: u32 = 64;
 
-/// Threads of a strip that walk through memory apart: as many lines of a cache are in use at a time, which may fall into one
-/// set of it.
+/// Threads of a strip with strided accesses. Each thread uses a cache line of its own, and these lines may fall into
+/// the same cache set.
 const APART: u32 = 8;
 
-/// Rows of so few threads take a strided loop by strips even if they carry nothing: each of its turns costs as much to begin as to run.
+/// Rows of up to this many threads run a grid-stride loop in strips even if they carry nothing: the start of a thread
+/// loop costs as much as its iterations.
 const SHORT_ROW: u32 = 64;
 
-/// Makes strips of nodes that may run so, wherever there is a loop among them. Guards are off the segments already. What
-/// is marked says in which loops threads touch memory apart, and which are for several rows alone.
+/// Replaces nodes by strips where this is legal and pays. The guards of segments are moved already. `marked` says in
+/// which loops accesses are strided, and which loops pay only in strips of several rows.
 pub(crate) fn make(
     peeler: &Peeler<'_>,
     (width, row, by_eights): (u32, Option<u32>, bool),
@@ -62,7 +79,7 @@ pub(crate) fn make(
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
-    // Rows of joined blocks are long enough for loops of their own.
+    // Rows of merged blocks are long enough for loops of their own.
     let ragged = width == IN_BLOCK;
     let most_rows = if by_eights { MORE_ROWS } else { ROWS };
     Maker { peeler, width, walks, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
@@ -72,7 +89,7 @@ pub(crate) fn make(
     );
 }
 
-/// The crossing locals that have a place in scratch memory: strips need none for what nobody else reads.
+/// The locals that need a context array in scratch memory. A local that only one strip uses needs none.
 pub(crate) fn kept(nodes: &[Node]) -> Vec<LocalId> {
     let mut kept = BTreeSet::new();
     keep(nodes, &mut kept);
@@ -101,19 +118,19 @@ fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
     }
 }
 
-/// How many segments fetch each local.
+/// Counts how many segments load each local.
 fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
     for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
 }
 
-/// Which threads of a strip have a turn of its loops.
+/// Which lanes of a strip run an iteration of its loops.
 enum Turns {
-    /// All.
+    /// All lanes.
     Whole,
-    /// Those that are told so: segments ask each of them whether it has a turn left, as warps that take a row together do. A strip has
-    /// as many threads as lie between two turns, or seem to.
+    /// Some lanes: each segment tests per lane whether it has an iteration left, as in a warp that traverses a row
+    /// together. A strip has as many threads as the loop's stride.
     Ragged { distance: u32, guessed: bool },
-    /// As those, but that distance is not known, or large, or the vectors of so many threads were too much code.
+    /// As `Ragged`, but the stride is unknown, too large, or too large for loops that call math functions.
     TooFar,
 }
 
@@ -125,18 +142,18 @@ struct Maker<'a> {
     tiles: &'a [LocalId],
     leaving: &'a [Leaving],
     strides: &'a [Stride],
-    /// By the local's index: how many segments fetch it.
+    /// The number of segments that load each local, by the local's index.
     loads: Vec<u32>,
-    /// Segments of strided loops may ask each thread of a strip whether it has a turn left.
+    /// Segments of grid-stride loops may test each lane for an iteration left.
     ragged: bool,
-    /// How many threads a row seems to have.
+    /// The guessed number of threads of a row.
     row: Option<u32>,
-    /// Rows of a strip where rows load the same.
+    /// Rows of a strip, if rows of threads load the same elements.
     most_rows: u32,
 }
 
 impl Maker<'_> {
-    /// Makes strips in a list behind a guard.
+    /// Makes strips in a list of nodes under a guard.
     fn list(&self, nodes: &mut Vec<Node>, guard: &Guard, repeats: bool) {
         let mut done = Vec::new();
         let mut run = Vec::new();
@@ -152,7 +169,7 @@ impl Maker<'_> {
         *nodes = done;
     }
 
-    /// A node that is not part of strips, but may have some inside.
+    /// Makes strips inside a node that cannot itself be in a strip.
     fn inside(&self, mut node: Node, guard: &Guard, repeats: bool) -> Node {
         match &mut node {
             Node::If { then: first, otherwise: second, .. } => {
@@ -168,7 +185,7 @@ impl Maker<'_> {
                 all.add(more);
                 self.list(inside, &all, repeats);
             }
-            // Masks say who is here.
+            // A strip has no mask.
             Node::Split { .. } | Node::Loop { .. } => {}
             Node::Segment(_)
             | Node::Once { .. }
@@ -182,7 +199,7 @@ impl Maker<'_> {
         node
     }
 
-    /// `true` if strips may go through a node one after the other; in a loop of theirs it may be left.
+    /// `true` if a strip may contain a node. Breaks and continues are accepted only in a loop of the strip.
     fn may_stand(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
         let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
         match node {
@@ -190,7 +207,8 @@ impl Maker<'_> {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
                     || (self.ragged && in_loop && after(segment, guard).is_some());
                 let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
-                // A copy for threads near no border is worth more than registers, but not more than a walk that waits.
+                // A steady-state copy gains more than registers do, but less than strips for loops with strided
+                // accesses.
                 let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
                 *runs == Runs::EachThread
                     && same
@@ -221,7 +239,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Ends a run of nodes: as strips, if it is worth it.
+    /// Ends a list of consecutive nodes: replaces them by strips, if that pays.
     fn close(&self, run: &mut Vec<Node>, done: &mut Vec<Node>, guard: &Guard, repeats: bool) {
         let mut nodes = std::mem::take(run);
         match self.strips(&mut nodes, guard, repeats) {
@@ -235,14 +253,14 @@ impl Maker<'_> {
         }
     }
 
-    /// The distance of the turns of a strided loop, of which this is between two of them.
+    /// The stride of the grid-stride loop with this step.
     fn stride(&self, step: &[Node]) -> Option<&Stride> {
         let mut counts = BTreeSet::new();
         assigned_once(step, &mut counts);
         self.strides.iter().find(|stride| counts.contains(&stride.offset))
     }
 
-    /// Which threads of a strip have a turn of its loops.
+    /// Which lanes of a strip run an iteration of its loops.
     fn turns(&self, nodes: &[Node], guard: &Guard) -> Turns {
         let (mut distances, mut whole) = (Vec::new(), false);
         self.distances(nodes, guard, &mut distances, &mut whole);
@@ -259,7 +277,8 @@ impl Maker<'_> {
         }
     }
 
-    /// The distances of the turns of all loops with such segments, and whether there is a loop without; `true` if there is one with.
+    /// Collects the strides of all loops with segments that test each lane, and sets `whole` if there is a loop without
+    /// such a segment. Returns `true` if there is a loop with one.
     fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<(u32, bool)>>, whole: &mut bool) -> bool {
         let before = all.len();
         for node in nodes {
@@ -284,7 +303,7 @@ impl Maker<'_> {
         all.len() > before
     }
 
-    /// Whether segments compute functions of many operations.
+    /// Sets `computes` if a segment calls math functions.
     fn computes(&self, nodes: &[Node], computes: &mut bool) {
         for node in nodes {
             if let Node::Segment(segment) = node {
@@ -294,9 +313,10 @@ impl Maker<'_> {
         }
     }
 
+    /// The strips for some nodes, without the nodes; `None` if they are not legal or do not pay.
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
         let function = &*self.peeler.function;
-        // Functions that are called from two places LLVM may leave as calls, of which it makes no vectors.
+        // LLVM may leave a function with two call sites as calls, which it does not vectorize.
         if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes((function, self.turned), node, false)) {
             return None;
         }
@@ -332,7 +352,7 @@ impl Maker<'_> {
             return None;
         }
         let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
-        // Of two rows one may have left a loop, and would load what its own threads do not.
+        // If one of two rows has left a loop, it would load elements that its own threads do not load.
         let single = apart || wraps || leaving || distance.is_some();
         let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
             let holds = u64::from(IN_BLOCK) * u64::from(rows) * bytes <= MOST_BYTES;
@@ -344,7 +364,7 @@ impl Maker<'_> {
         while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {
             width /= 2;
         }
-        // Rows that take turns by the size of a block, or of the grid, read what lies next to each other.
+        // If the stride is the size of a block or of the grid, accesses are contiguous over a whole row.
         if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
             return None;
         }
@@ -364,7 +384,7 @@ impl Maker<'_> {
         let is_read =
             |local: &LocalId| self.loads[local.index()] > inside[local.index()] || (repeats && exposed.contains(local));
         let outward: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
-        // What is put back later, but perhaps not assigned here, is what it was.
+        // A local that a strip stores, but does not always assign, must have its old value.
         exposed.extend(outward.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
@@ -388,7 +408,7 @@ impl Maker<'_> {
         })
     }
 
-    /// Whether rows of threads load the same in a loop.
+    /// Sets `shares` if rows of threads load the same elements in a loop.
     fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
         if let (Node::Segment(segment), true) = (node, in_loop) {
             let Peeler { function, uniformity, fixed, .. } = self.peeler;
@@ -402,19 +422,19 @@ impl Maker<'_> {
     }
 }
 
-/// What a segment asks for beside the guard around it.
+/// The conditions of a segment's guard in addition to those of the guard around it.
 fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
     segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
 }
 
-/// `true` if a thread carries something into a turn of a loop.
+/// `true` if a thread carries a value into an iteration of a loop.
 fn carries(node: &Node, in_loop: bool) -> bool {
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
     matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
 }
 
-/// `true` if a thread computes functions of many operations in a loop, but for the loops by some counters.
+/// `true` if a thread calls math functions in a loop, except in loops with the counters `turned`.
 fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
     if matches!(node, Node::Loop { counter: Some(counter), .. } if turned.contains(counter)) {
         return false;
@@ -424,17 +444,18 @@ fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: b
         || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, turned), inside, in_loop)))
 }
 
-/// `true` for a node that asks whether threads are left in a loop.
+/// `true` for a node that tests whether lanes are active in a loop with divergent exits.
 fn leaves(node: &Node, leaving: &[Leaving]) -> bool {
     matches!(node, Node::If { cond, .. } if leaving.iter().any(|of| of.few == *cond))
 }
 
-/// `true` if threads leave a loop in different turns.
+/// `true` if a node contains a loop with divergent exits.
 fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
     leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
 }
 
-/// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has left.
+/// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has
+/// left.
 pub(crate) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
     leaving.iter().all(|one| is_in_strip(nodes, one))
 }
@@ -448,7 +469,7 @@ fn is_in_strip(nodes: &[Node], one: &Leaving) -> bool {
     strip_of(nodes, one).is_some_and(|strips| strips.places.contains(&one.alive))
 }
 
-/// The strip of a loop with divergent exits.
+/// The strip that contains a loop with divergent exits.
 fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
     nodes.iter().find_map(|node| {
         if let Node::Strips(strips) = node {
@@ -459,7 +480,7 @@ fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
     })
 }
 
-/// The same where all of a warp is one strip, whose threads have places for these locals.
+/// As [`hold_left`], where a whole warp is one strip whose lanes have slots for the locals `places`.
 pub(crate) fn warp_holds_left(nodes: &[Node], leaving: &[Leaving], places: &[LocalId]) -> bool {
     leaving.iter().all(|one| {
         let is_here = nodes.iter().any(|node| is_left(node, std::slice::from_ref(one)));
@@ -471,14 +492,14 @@ fn holds_loop(node: &Node) -> bool {
     matches!(node, Node::Loop { .. }) || node.parts().iter().any(|part| part.iter().any(holds_loop))
 }
 
-/// `true` if each of some loops is in a strip.
+/// `true` if each loop with one of these counters is in a strip.
 pub(crate) fn hold_all(nodes: &[Node], walks: &[LocalId]) -> bool {
     let mut counters = Vec::new();
     in_strips(nodes, &|_| true, &mut counters);
     walks.iter().all(|walk| counters.contains(walk))
 }
 
-/// `true` if each of some loops is in a strip that walks along rows.
+/// `true` if each loop with one of these counters is in a strip with transposed accesses.
 pub(crate) fn hold_walked(nodes: &[Node], walks: &[LocalId]) -> bool {
     let mut counters = Vec::new();
     in_strips(nodes, &|strips| strips.walked, &mut counters);
@@ -498,7 +519,7 @@ fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec
     }
 }
 
-/// What loops count by.
+/// Collects the counters of loops.
 fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
     for node in nodes {
         if let Node::Loop { counter, .. } = node {
@@ -510,7 +531,7 @@ fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
     }
 }
 
-/// Which locals nodes fetch that may not have been put back by them before.
+/// Collects the locals that nodes may load before they store them.
 fn expose(nodes: &[Node], done: &mut BTreeSet<LocalId>, exposed: &mut BTreeSet<LocalId>) {
     for node in nodes {
         if let Node::Segment(segment) = node {
@@ -518,13 +539,13 @@ fn expose(nodes: &[Node], done: &mut BTreeSet<LocalId>, exposed: &mut BTreeSet<L
             done.extend(segment.store.iter().copied());
         }
         for part in node.parts() {
-            // Any of them may be skipped.
+            // Each part may be skipped.
             expose(part, &mut done.clone(), exposed);
         }
     }
 }
 
-/// The locals that statements of the block assign.
+/// Collects the locals that statements of the whole block assign.
 fn assigned_once(nodes: &[Node], found: &mut BTreeSet<LocalId>) {
     for node in nodes {
         if let Node::Once { block, .. } = node {

@@ -1,11 +1,26 @@
-//! Walks along rows: `for k in range(n): total += a[i, k] * x[k]`, in which each thread goes on by one element of a row of its own.
-//! In one turn the threads of a strip load elements that lie a row apart. In sixteen turns each of them loads what lies next to
-//! each other: a vector, and sixteen of these are turned round in registers, so that they become a vector of the threads for each
-//! turn. The turns follow each other as before, and so do the sums.
+//! Register transposes of strided accesses (interleave groups): each thread of a strip traverses a row of its own.
 //!
-//! Nothing is read that the program would not read: a load may stand behind `k != i` alone, so that it is known up to which turn all
-//! threads load everything. And nothing in the loop may write what is read ahead, but for [stores](crate::backend::host::plan::vector::transposed_stores) that go on
-//! along rows, too. Threads may have [their own numbers of turns](crate::backend::host::plan::loops::lane_trip_counts).
+//! ```text
+//! for k in 0..n:                            for k in 0..n by 16:
+//!     total += a[i, k] * x[k]                   rows[lane] = a[i + lane, k..k + 16]        # 16 vector loads
+//!                                               columns = transpose(rows)                  # in registers
+//!                                               for j in 0..16:
+//!                                                   total += columns[j] * x[k + j]         # a vector of 16 threads
+//! ```
+//!
+//! In one iteration, the threads of a strip load elements that are a row apart. In 16 iterations each thread loads
+//! contiguous elements, which are one vector. The transpose makes a vector of threads for each iteration. The
+//! iterations execute in order, and so do the additions.
+//!
+//! Legal for a counted loop with step 1 that is left by its first test only, and whose body has no nested loops, calls
+//! or operations. Each access is uniform across threads, contiguous across threads, or along a row. No address is
+//! loaded that the program does not load: an *early load* (one that executes before its iteration) may depend on
+//! `k != i` only, and the emitted code computes up to which iteration all threads execute all loads. The loop must not
+//! write what is loaded early, except by
+//! [stores along rows](crate::backend::host::plan::vector::transposed_stores) with an alias check. Lanes may have
+//! different trip counts (`loops/lane_trip_counts`), if the body has no effect for lanes that have left.
+//!
+//! Pays for one to four rows per loop, on CPUs with masked vectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +42,10 @@ use crate::{
     },
 };
 
-/// Rows that a loop walks along.
+/// Most accesses along rows in a loop.
 const MOST_ROWS: usize = 4;
 
-/// Has the strips in which all loops that touch memory apart walk along rows take several turns of these at once. `walks` are the
-/// counters of such loops.
+/// Rewrites strips with strided accesses, if every loop with such accesses (`Marked::walks`) can be transposed.
 pub(crate) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Strips(strips) = node {
@@ -46,9 +60,10 @@ pub(crate) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node])
     }
 }
 
+/// Rewrites one strip.
 fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
     let mut nodes = strips.nodes.clone();
-    // LLVM makes vectors of the threads of straight code alone.
+    // LLVM vectorizes over threads only if their code is straight. Segments with loops run lane by lane.
     let mut straight = true;
     for_each_segment(&mut nodes, &mut |segment| {
         for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
@@ -63,7 +78,7 @@ fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
     }
 }
 
-/// Rewrites the walks of a list; `None` if there is one that is not along rows.
+/// Rewrites the loops with strided accesses in a list; `None` if one of them cannot be transposed.
 fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Option<()> {
     for mut node in std::mem::take(nodes) {
         match &mut node {
@@ -101,39 +116,41 @@ fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Opti
     Some(())
 }
 
-/// What a local of a turn is, of what no turn changes and the counter; `None` if it is not known.
+/// The values of an iteration's locals, in terms of the counter and of loop-invariant values; `None` if a value is
+/// unknown.
 pub(crate) type Known = BTreeMap<LocalId, Option<ExprId>>;
 
+/// The analysis of one loop with strided accesses.
 pub(crate) struct Walk<'a, 'b> {
     pub(crate) peeler: &'a mut Peeler<'b>,
     pub(crate) counter: LocalId,
-    /// Each thread has its own number of turns.
+    /// Lanes have different trip counts.
     uneven: Option<Uneven>,
-    /// Branches around the statements that are looked at, but for the one that asks whether a thread has the turn.
+    /// The number of branches around the current statement, except the test whether a lane has the iteration.
     branches: usize,
-    /// Locals that a turn assigns.
+    /// Locals that an iteration assigns.
     pub(crate) assigned: BTreeSet<LocalId>,
-    /// Crossing locals that threads fetch when a turn begins.
+    /// Locals that threads load from their contexts when an iteration begins.
     pub(crate) fetched: BTreeSet<LocalId>,
-    /// A turn stores something.
+    /// An iteration stores something.
     stores: bool,
-    /// A turn loads neighbors, or divides integers.
+    /// An iteration has a contiguous load, or divides integers: inactive lanes must not execute it.
     touches: bool,
     pub(crate) loads: Vec<WalkedLoad>,
     pub(crate) written: Written,
-    /// By the load: which list of statements it stands in.
+    /// For each early load: the list of statements that contains it.
     lists: Vec<usize>,
-    /// How many lists there were, and in which of them the walk is.
+    /// The number of lists so far, and those around the current statement.
     n_lists: usize,
     around: Vec<usize>,
-    /// Conditions that hold where the counter is none of these values.
+    /// Conditions that hold unless the counter is one of the values in `apart`.
     asked: BTreeSet<ExprId>,
     apart: Vec<ExprId>,
     pub(crate) once: Vec<(ExprId, ExprId)>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
-    /// A loop that begins with its test and is left by that alone, and counts by one.
+    /// Matches a loop that begins with its test, has no other exit, and counts by one.
     fn of(
         peeler: &'a mut Peeler<'b>,
         counter: LocalId,
@@ -197,6 +214,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.peeler.function
     }
 
+    /// The transposed loop; `None` if it is not legal.
     fn walked(mut self, body: &[Node], step: &[Node]) -> Option<Walked> {
         let (test, turn) = body.split_first()?;
         let limit = self.limit(test)?;
@@ -229,7 +247,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             return None;
         }
         let unasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
-        // Threads that have no turn left do what the others do, and forget it.
+        // Lanes without an iteration left execute it, too; their results are discarded.
         if self.uneven.is_some() && !unasked {
             return None;
         }
@@ -255,7 +273,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         })
     }
 
-    /// A node of a turn in which all holds that is asked.
+    /// A node of an iteration in which all conditions of `asked` hold.
     fn plain(&self, node: &Node) -> Node {
         let mut node = node.clone();
         if let Node::Segment(segment) = &mut node {
@@ -264,6 +282,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         node
     }
 
+    /// Statements without the branches on conditions of `asked`, whose arms are always executed.
     fn spliced(&self, block: &Block) -> Block {
         let mut done = Block::new();
         for stmt in block {
@@ -288,7 +307,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         done
     }
 
-    /// Up to what the loop counts, which no turn changes.
+    /// The loop-invariant limit of the counter.
     fn limit(&self, test: &Node) -> Option<ExprId> {
         let Node::If { cond, then, otherwise } = test else { return None };
         let kind = |id: ExprId| &self.function().exprs[id].kind;
@@ -303,7 +322,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         (leaves && !changes && self.function().local(counter) == Some(self.counter)).then_some(limit)
     }
 
-    /// Statements that a thread comes to where some conditions hold.
+    /// Analyzes statements that a thread executes under conditions on the counter.
     fn block(&mut self, block: &Block, known: &mut Known, asks: &[ExprId]) -> Option<()> {
         self.around.push(self.n_lists);
         self.n_lists += 1;
@@ -335,7 +354,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     }
                     let before = (self.loads.len(), self.once.len());
                     self.block(other, &mut known.clone(), asks)?;
-                    // What is loaded behind another condition is not known.
+                    // An early load under any other condition is not legal.
                     if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
                         return None;
                     }
@@ -354,7 +373,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         Some(())
     }
 
-    /// Adds what the counter must not be for a condition to hold, or its negation; `false` if that is not all that it asks for.
+    /// Adds the values that the counter must not have for a condition, or its negation, to hold. Returns `false` if the
+    /// condition requires anything else.
     fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<ExprId>) -> bool {
         match self.function().class(cond) {
             Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, asks),
@@ -379,7 +399,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         }
     }
 
-    /// Looks at the loads of an expression, which may stand in a part of it that is not always computed.
+    /// Analyzes the loads of an expression. `chosen` is set in operands that are not always evaluated.
     fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
         let kind = self.function().exprs[root].kind.clone();
         if let ExprKind::Select(cond, a, b) = kind {
@@ -423,7 +443,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         let form = self.neighbors(pointer);
         let may_move = !self.stores || self.is_never_written(pointer);
         match form {
-            // All load one element, each turn once: behind the question who is here LLVM would have each thread load it.
+            // A uniform load is executed once per iteration, before the test of each lane. LLVM would repeat a load
+            // under this test for each lane.
             Some(Form::Same) if chosen || !may_move => return None,
             Some(Form::Same) => {
                 let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
@@ -450,12 +471,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         Some(())
     }
 
-    /// Whether the statements that are looked at stand behind a condition.
+    /// `true` if the current statement is under a condition.
     pub(crate) fn is_in_branch(&self) -> bool {
         self.branches > 0
     }
 
-    /// Adds a load ahead, and gives its number.
+    /// Adds an early load, and returns its number.
     fn add(&mut self, load: ExprId, pointer: ExprId) -> usize {
         for (number, before) in self.loads.iter().enumerate() {
             if self.around.contains(&self.lists[number]) && same(self.peeler.function, before.pointer, pointer) {
@@ -469,7 +490,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.loads.len() - 1
     }
 
-    /// What a thread needs to tell where it loads from, and in which turns it does not.
+    /// The locals that a thread needs to compute its addresses, and the iterations in which it does not execute all
+    /// loads.
     fn rows(&self) -> Option<Segment> {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let own = |local: LocalId| uniformity.local_varies(local);
@@ -497,7 +519,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 }
 
-/// What is assigned in a branch is not known behind it.
+/// Locals that a branch assigns: their values are unknown after it.
 fn inner_locals(stmt: &Stmt) -> Vec<(LocalId, Option<ExprId>)> {
     let mut assigned = Vec::new();
     for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {

@@ -1,4 +1,4 @@
-//! What is asked about expressions of a walk's turns.
+//! Queries about expressions in a loop with transposed accesses.
 
 use weft_artifact::Scalar;
 
@@ -13,22 +13,23 @@ use crate::{
     ir::{Arith, BinaryOp, Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type, Unit},
 };
 
-/// Expressions that an address, or a value, may become in which locals of a turn stand for nothing any more.
+/// Most expressions of an address or a value, after the locals of an iteration are replaced by their values.
 pub(crate) const MOST_EXPRS: u32 = 64;
 
 impl Walk<'_, '_> {
-    /// How an address changes along a row of threads, if that is not at all or to the next element.
+    /// How an address changes along a row of threads, if it is uniform or has unit stride; otherwise `None`.
     pub(crate) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
         self.forms(|forms| interchange::neighbors(forms, pointer).then(|| forms.form(pointer)))
     }
 
+    /// Runs a query about strides along a row.
     pub(crate) fn forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
         let Peeler { function, uniformity, fixed, .. } = &*self.peeler;
         let shared = |local: LocalId| !uniformity.local_varies(local);
         ask(&Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 })
     }
 
-    /// Whether elements are such as vectors are made of, and in memory that is not a thread's own.
+    /// `true` if an element is in global memory and has a type that vectors can hold.
     pub(crate) fn is_plain(&self, pointer: ExprId) -> bool {
         matches!(self.function().exprs[pointer].ty, Type::Ptr(element, Space::Global) if element != Scalar::Bool)
     }
@@ -40,7 +41,7 @@ impl Walk<'_, '_> {
         self.function().local(pointer).is_some_and(|local| self.function().locals[local].never_written)
     }
 
-    /// An expression of the counter and of what no turn changes, as it is at this place of a turn.
+    /// An expression in terms of the counter and of loop-invariant values, at the current position of an iteration.
     pub(crate) fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
         self.inline_within(root, known, &mut { MOST_EXPRS })
     }
@@ -73,7 +74,7 @@ impl Walk<'_, '_> {
         whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
     }
 
-    /// What is the same for all threads of a row, without the locals of a thread: nobody has computed these where no thread is.
+    /// A copy of a uniform expression, without locals of a thread: an absent lane does not compute these.
     pub(crate) fn of_all(&mut self, root: ExprId, left: &mut u32) -> Option<ExprId> {
         *left = left.checked_sub(1)?;
         let Expr { kind, ty, span } = self.function().exprs[root].clone();
@@ -93,12 +94,12 @@ impl Walk<'_, '_> {
         whole.then(|| self.peeler.function.exprs.push(Expr { kind, ty, span }))
     }
 
-    /// Whether a value changes with the turns.
+    /// `true` if a value depends on the counter.
     pub(crate) fn counts(&self, root: ExprId) -> bool {
         any_expr(self.function(), root, &|kind| *kind == ExprKind::Local(self.counter))
     }
 
-    /// Whether a value is the counter, perhaps in 64 bits.
+    /// `true` if a value is the counter, possibly widened to 64 bits.
     pub(crate) fn is_counter(&self, id: ExprId) -> bool {
         let expr = &self.function().exprs[id];
         if let ExprKind::Convert(a) = expr.kind {
@@ -107,7 +108,8 @@ impl Walk<'_, '_> {
         expr.kind == ExprKind::Local(self.counter)
     }
 
-    /// Whether a value is one more in the next turn, or a pointer one element further, or the same; `None` if it is neither.
+    /// `true` if a value grows by one in each iteration, or a pointer by one element; `false` if it is loop-invariant;
+    /// `None` if it is neither.
     pub(crate) fn goes_on(&self, root: ExprId) -> Option<bool> {
         if !self.counts(root) {
             return Some(false);
@@ -119,7 +121,7 @@ impl Walk<'_, '_> {
         };
         match expr.kind.class() {
             Class::Leaf(Leaf::Local(_)) => Some(true),
-            // A sum of 32 bits may wrap, but where it is said not to.
+            // A 32-bit sum may wrap, unless it is marked as exact.
             Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
                 self.goes_on(a)
             }
@@ -142,7 +144,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// How many elements a pointer is behind another one, if that is a constant.
+    /// The number of elements from one pointer to another, if it is a constant.
     pub(crate) fn distance(&self, from: ExprId, to: ExprId) -> Option<i128> {
         let function = self.function();
         let element = |id: ExprId| {
@@ -159,7 +161,7 @@ impl Walk<'_, '_> {
         (same(function, base, other) && others.is_empty()).then_some(b - a)
     }
 
-    /// What an index is a sum of, without the constants, whose sum is given.
+    /// Collects the terms of an index, and returns the sum of its constants.
     fn terms(&self, root: ExprId, terms: &mut Vec<ExprId>) -> Option<i128> {
         if let Some(value) = self.function().int(root) {
             return Some(value);

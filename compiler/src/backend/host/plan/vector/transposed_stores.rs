@@ -1,9 +1,12 @@
-//! What turns of a walk store along rows: `out[i, k] = …` is kept, an element for each thread and turn, until several turns are done, and
-//! turned round to vectors of the rows.
+//! Stores of transposed loops: `out[i, k] = …` in a loop over `k`, in which each thread stores along its own row.
 //!
-//! So a load of a later turn comes before a store of an earlier one. Where they may be to one memory, the code asks how far apart they
-//! are; what lies within the turns that are taken together, threads do turn by turn. One element that a turn loads and then stores may be
-//! one memory, and so may what it stores and then loads, which is what it stored.
+//! Each iteration stores one vector, an element for each lane, to a buffer. After 16 iterations the buffer is
+//! transposed, and each lane's row is stored as one vector.
+//!
+//! A load of a later iteration thus executes before a store of an earlier one. If they may alias, the emitted code
+//! compares their addresses, and iterations that conflict run one at a time. Within an iteration, a load may access the
+//! element that the iteration stores later; a load of the element that the iteration has stored before reads the
+//! buffer.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +19,22 @@ use crate::{
     ir::{Class, ExprId, Space, Type, for_each_expr},
 };
 
-/// Turns that are taken together.
+/// Iterations that run between two transposes.
 const TURNS: i64 = 16;
 
-/// What a walk's turns store, and what of their loads stores may be in the way of.
+/// The stores of a loop, and the loads that they may alias.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Along rows.
+    /// Stores along rows.
     pub(crate) rows: Vec<WalkedStore>,
-    /// By the pointer of such a store: its number and the pointer that stands for it in [`crate::backend::host::plan::plan_ir::Walked::plain`].
+    /// By the pointer of such a store: the number of the store, and the pointer that replaces it in `Walked::plain`.
     copies: BTreeMap<ExprId, (usize, ExprId)>,
-    /// Loads ahead from memory that may be written, by their numbers, and before how many of the stores along rows they may stand.
+    /// Early loads from memory that may be written: the number of the load, and the number of stores along rows that
+    /// precede it in an iteration.
     unsure: Vec<(usize, usize)>,
-    /// Something is stored that is not along rows.
+    /// The loop has a store that is not along rows.
     elsewhere: bool,
-    /// Something that may be written is loaded, and not ahead.
+    /// The loop has a load from memory that may be written, and this load is not early.
     reads: bool,
 }
 
@@ -41,14 +45,15 @@ impl Written {
 }
 
 impl Walk<'_, '_> {
-    /// A store, whose pointer is one of neighbors or goes on along a row.
+    /// Records a store whose address is uniform across threads, contiguous across threads, or along a row. `None` if it
+    /// is none of these.
     pub(crate) fn store(&mut self, pointer: ExprId, known: &Known) -> Option<()> {
         let at = self.inline(pointer, known)?;
         if self.neighbors(at).is_some() {
             self.written.elsewhere = true;
             return Some(());
         }
-        // Behind a condition some threads would store what they have not.
+        // A conditional store would be executed for lanes that do not store.
         if self.is_in_branch() || self.goes_on(at) != Some(true) || !self.is_plain(pointer) {
             return None;
         }
@@ -72,7 +77,7 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    /// Notes a load that gives what the same turn has stored; `false` if it is none.
+    /// Records a load of the element that the same iteration has stored; `false` if it is no such load.
     pub(crate) fn reads_stored(&mut self, load: ExprId, pointer: ExprId) -> bool {
         let function = &*self.peeler.function;
         let Some(row) = self.written.rows.iter_mut().find(|row| same(function, row.pointer, pointer)) else {
@@ -82,12 +87,12 @@ impl Walk<'_, '_> {
         true
     }
 
-    /// Notes a load ahead, by its number, from memory that may be written.
+    /// Records an early load, by its number, from memory that may be written.
     pub(crate) fn reads_unsure(&mut self, number: usize) {
         self.written.unsure.push((number, self.written.rows.len()));
     }
 
-    /// Notes a load that stays where it is.
+    /// Records a load that keeps its position.
     pub(crate) fn reads_in_turn(&mut self, pointer: ExprId) {
         let apart = matches!(
             self.peeler.function.exprs[pointer].ty,
@@ -96,7 +101,7 @@ impl Walk<'_, '_> {
         self.written.reads |= !apart && !self.is_never_written(pointer);
     }
 
-    /// The loads of what is computed once for all threads in each turn.
+    /// Records the loads of a uniform computation, which each iteration executes once.
     pub(crate) fn reads_once(&mut self, root: ExprId) {
         let mut pointers = Vec::new();
         for_each_expr(self.peeler.function, root, &mut |id| {
@@ -109,7 +114,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What the code must ask before turns are taken together; `None` if they must not be.
+    /// The alias checks that the emitted code must make before several iterations run at once; `None` if that is not
+    /// legal.
     pub(crate) fn clashes(&self) -> Option<Vec<Clash>> {
         let Written { rows, unsure, elsewhere, reads, .. } = &self.written;
         if rows.is_empty() {
@@ -150,7 +156,7 @@ impl Walk<'_, '_> {
         Some(clashes)
     }
 
-    /// Adds what the code must ask, of elements of so many bytes; `None` if it is known that they clash.
+    /// Adds an alias check of elements of `bytes` bytes; `None` if they are known to conflict.
     fn add_clash(&self, clash: Clash, bytes: i64, clashes: &mut Vec<Clash>) -> Option<()> {
         match self.distance(clash.first, clash.second) {
             Some(elements) => {
@@ -164,7 +170,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     fn bytes(&self, pointer: ExprId) -> Option<i64> {
         match self.peeler.function.exprs[pointer].ty {
             Type::Ptr(element, _) => i64::try_from(element.size_bytes()).ok(),
