@@ -154,7 +154,7 @@ impl Walk<'_, '_> {
         self.peeler.function.exprs.push(Expr { kind, ty, span })
     }
 
-    // --- Statements ---------------------------------------------------------------------------------------------------
+    // --- Statements ---
 
     fn block(&mut self, block: &[Stmt]) -> Block {
         let mut done = Block::new();

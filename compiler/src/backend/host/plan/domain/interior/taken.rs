@@ -151,7 +151,7 @@ impl Walk<'_, '_> {
         a.ty == b.ty && a_kind == b_kind && a_operands.iter().zip(&b_operands).all(|(&a, &b)| self.same(a, b))
     }
 
-    // --- The guard ----------------------------------------------------------------------------------------------------
+    // --- The guard ---
 
     /// The guard for which all sums are exact, and no assumed sum is negative.
     pub(super) fn guard(&mut self, nonneg: &[Sum]) -> Option<Guard> {
