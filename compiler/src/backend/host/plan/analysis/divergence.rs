@@ -6,7 +6,8 @@
 //! - loads, except those that are assigned to a local and read memory that no thread writes while the kernel runs;
 //! - results of operations and calls;
 //! - locals that are assigned under divergent control flow;
-//! - locals that are assigned in a loop with divergent exits (temporal divergence).
+//! - locals that are assigned in a loop with divergent exits (temporal divergence);
+//! - locals that are assigned in a guarded region ([`Regions`]) and mentioned outside of it.
 //!
 //! All locals start as uniform. The analysis repeats until no more locals vary.
 
@@ -110,9 +111,9 @@ fn is_never_written(function: &Function, mut pointer: ExprId) -> bool {
 /// The divergence of the current position.
 #[derive(Clone, Copy, Default)]
 struct Context {
-    /// Some active threads of the block may not be here.
+    /// Some active threads of the block may not reach the position.
     split: bool,
-    /// Some threads that are in the innermost loop may not be here.
+    /// Some threads that are in the innermost loop may not reach the position.
     split_in_loop: bool,
     /// The position is in a guarded region: threads that do not pass the guard do not return with those that do.
     guarded: bool,
@@ -142,7 +143,7 @@ impl Walk<'_> {
                     }
                 }
                 StmtKind::If { then, .. } if self.regions.inside(stmt).is_some() => {
-                    // The threads that pass the guard are all here. The others must not see the assignments.
+                    // All threads that pass the guard reach this code. The others must not see its assignments.
                     for_each_stmt(then, &mut |inner| {
                         for local in inner.kind.assigned() {
                             if self.regions.escapes(local) {

@@ -121,8 +121,8 @@ impl Forms<'_> {
         if op == CompareOp::Ne { Vec::new() } else { vec![Range { value, op, bound, times: 1, plus: 0, wraps }] }
     }
 
-    /// The ranges of a comparison of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and `tid // 32 ==
-    /// w` is `tid >= w * 32 and tid <= w * 32 + 31`.
+    /// The ranges of a comparison of a quotient: `cuda.grid(1) // 32 < n` is `cuda.grid(1) < n * 32`, and
+    /// `tid // 32 == w` is `tid >= w * 32 and tid <= w * 32 + 31`.
     fn quotient(&self, mut value: ExprId, op: CompareOp, bound: ExprId) -> Option<Vec<Range>> {
         value = self.known(value);
         let ExprKind::Binary(divide, step, by) = self.function.exprs[value].kind else { return None };
@@ -148,8 +148,8 @@ impl Forms<'_> {
         (wide && exact).then_some(ranges)
     }
 
-    /// The range of a comparison of a remainder whose quotient is zero: `tid // 32 == 0 and tid % 32 < n` is `tid // 32
-    /// == 0 and tid < n`.
+    /// The range of a comparison of a remainder whose quotient is zero: `tid // 32 == 0 and tid % 32 < n` is
+    /// `tid // 32 == 0 and tid < n`.
     fn remainder(&self, cond: ExprId, negated: bool, ranges: &[Range]) -> Option<Range> {
         let ExprKind::Compare(op, a, b) = self.function.exprs[cond].kind else { return None };
         let op = if negated { inverse(op) } else { op };

@@ -1,8 +1,17 @@
-//! What the next block along `x` will load and store, where that is known while the present one runs.
+//! Prefetches of the memory that the next block along `x` accesses, emitted while the present block runs.
 //!
-//! A block with barriers waits for what it loads first, works for a while in memory of its own, and then waits for what it stores to: the
-//! hardware sees a few lines at a time, and begins anew with each block. So a row has the cache fetch the elements of the same row of
-//! the next block.
+//! ```text
+//! tile[ty, tx] = a[y, x]                    tile[ty, tx] = a[y, x]
+//! syncthreads(); …                          prefetch a[y, x + blockDim.x], one per cache line
+//!                                           syncthreads(); …
+//! ```
+//!
+//! It is legal because a prefetch does not fault, even past the end of an array. The values that the address reads are
+//! rematerialized for the next block, so they must be rematerializable or uniform, and must neither load nor divide by
+//! a value that may be zero.
+//!
+//! It pays in blocks with barriers: these wait for their loads, compute in shared memory, and wait for their stores.
+//! The hardware prefetcher sees a few cache lines at a time, and starts again with each block.
 
 use crate::{
     analysis::{for_each_read, same},
@@ -18,30 +27,31 @@ use crate::{
     },
 };
 
-/// Most addresses of a segment that are asked for.
+/// The maximum number of addresses of a segment.
 const MOST: usize = 4;
 
-/// How many locals are looked through for one address.
+/// The maximum number of locals that one address depends on.
 const EFFORT: usize = 32;
 
-/// Elements between two addresses that are asked for together.
+/// Addresses at most this many elements away from each other share one prefetch.
 const NEAR: u128 = 8;
 
-/// An address at which a row of threads has neighbors, in another place for the next block.
+/// An address with unit stride along a row of threads that depends on `blockIdx.x`.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// The address of a thread's element.
     pub pointer: ExprId,
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub size: u64,
-    /// Fixed locals that it reads, to be computed for the next block first, in this order.
+    /// Rematerializable locals that the address reads. They are computed first for the next block, in this order.
     pub before: Vec<LocalId>,
 }
 
-/// What a segment's body loads and stores outside of branches, at addresses that only depend on where a thread is and on what the launch
-/// is given. By the time that the next block comes to what repeats, the loop's turns have put other things into the cache.
+/// The addresses that a segment's body loads from and stores to outside of branches and that can be prefetched for the
+/// next block. Segments in loops have none: the following iterations would evict the lines before the next block
+/// begins.
 pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
-    // Segments that are functions of their own have what they mention alone.
+    // A segment that is a function of its own has only the values that it mentions.
     let is_apart = plan.segments > MOST_SEGMENTS;
     if is_apart || segment.repeats || segment.runs != Runs::EachThread {
         return Vec::new();
@@ -83,7 +93,7 @@ fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
     let ExprKind::Offset { base, index, scale } = function.exprs[pointer].kind else { return None };
     let Type::Ptr(elem, Space::Global) = function.exprs[pointer].ty else { return None };
     let is_given = function.local(base).is_some_and(|local| function.params.contains(&local));
-    // Elements further apart are loaded one by one, and hardware sees what comes next.
+    // Accesses with a larger stride are left to the hardware prefetcher.
     if !is_given || scale != 1 || rows.form(index).0 != Form::Step {
         return None;
     }
@@ -98,7 +108,7 @@ fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
     })
 }
 
-/// Whether two addresses are known to be in one cache line, or in two neighboring ones.
+/// Whether two addresses are known to be in the same cache line or in neighboring ones.
 fn are_near(function: &Function, a: ExprId, b: ExprId) -> bool {
     let (
         ExprKind::Offset { base, index, scale },
@@ -116,7 +126,7 @@ fn are_near(function: &Function, a: ExprId, b: ExprId) -> bool {
         && parts.iter().zip(&others).all(|(&a, &b)| same(function, a, b))
 }
 
-/// What a value is the sum of: a constant, and the rest.
+/// The constant and the other terms of a sum.
 fn terms(function: &Function, id: ExprId) -> (i128, Vec<ExprId>) {
     if let Some(constant) = function.int(id) {
         return (constant, Vec::new());
@@ -138,7 +148,8 @@ fn terms(function: &Function, id: ExprId) -> (i128, Vec<ExprId>) {
     }
 }
 
-/// The fixed locals that an expression reads, each after those that it reads itself; whether nothing else is a thread's own.
+/// The rematerializable locals that an expression depends on, each after those it reads itself. Returns whether all
+/// other locals are uniform.
 fn locals(rows: &Rows<'_>, root: ExprId, found: &mut Vec<LocalId>, most: usize) -> bool {
     let mut known = true;
     for_each_read(rows.function, root, &mut |local| {

@@ -1,8 +1,18 @@
-//! What a row of threads loads in the next turn of a loop that all threads of the block take together, where that is known in this turn.
+//! Prefetches of the memory that a row of threads loads in the next iteration of a uniform loop with barriers.
 //!
-//! `for start in range(0, n, T): tile[ty, tx] = b[start + ty, column]; syncthreads(); …` loads rows of a matrix that lie a whole row
-//! apart, which no hardware fetches ahead. What `start` will be is known, so a row asks for what it will load then, and has it
-//! by the time that the present tile is done with.
+//! ```text
+//! for start in range(0, n, T):              for start in range(0, n, T):
+//!     tile[ty, tx] = b[start + ty, col]         tile[ty, tx] = b[start + ty, col]
+//!     syncthreads()                             prefetch b[start + T + ty, col], one per cache line
+//!     …                                         syncthreads(); …
+//! ```
+//!
+//! It is legal because a prefetch does not fault. The locals that the address reads are evaluated as they will be in
+//! the next iteration, so their values must be known in this one, and must neither load nor divide by a value that may
+//! be zero.
+//!
+//! It pays if the rows of two iterations are more than a few cache lines away from each other: the hardware prefetcher
+//! does not fetch these. The lines arrive while the block computes with the present tile.
 
 use std::collections::HashSet;
 
@@ -20,16 +30,16 @@ use crate::{
     },
 };
 
-/// Most addresses of a segment that are asked for.
+/// The maximum number of addresses of a segment.
 const MOST: usize = 4;
 
-/// Elements between two turns that are near, whatever lies there.
+/// An index that changes by at most this many elements between two iterations is near, for any kind of value.
 const NEAR: u128 = 64;
 
-/// How many expressions are looked through for one address.
+/// The maximum depth of the analysis of one address.
 const EFFORT: u32 = 64;
 
-/// Finds what segments load that stand in loops with barriers.
+/// Finds the loads of segments in loops with barriers, and sets [`Segment::next`].
 pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, step, .. } = node
@@ -44,7 +54,7 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
                     node @ (Node::If { .. } | Node::Guarded { .. } | Node::Split { .. }) => {
                         node.parts_mut().into_iter().for_each(|part| for_each_segment(part, &mut found));
                     }
-                    // A loop inside has turns of its own.
+                    // Segments in an inner loop belong to the iterations of that loop.
                     Node::Once { .. }
                     | Node::Barrier
                     | Node::Strips(_)
@@ -62,8 +72,8 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
     }
 }
 
-/// Has strips of whole rows ask for what segments in front of them load next: there, a few rows at a time, the cache takes it in while
-/// the strip computes. Behind what it loads itself, a row would wait until the cache can take more.
+/// Moves the prefetches of segments to the next strips of whole rows: between the computation of a few rows each, the
+/// cache completes them in time. Right after the segment's own loads, they would wait for free line fill buffers.
 pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, .. } = node {
@@ -100,16 +110,17 @@ pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
     }
 }
 
-/// Whether threads wait for each other in a node.
+/// Whether a node contains a barrier.
 fn waits(node: &Node) -> bool {
     matches!(node, Node::Barrier) || node.parts().into_iter().flatten().any(waits)
 }
 
-/// What is assigned in a loop.
+/// The locals that a loop assigns.
 struct Turns {
-    /// All of it.
+    /// All of them.
     assigned: HashSet<LocalId>,
-    /// What is assigned elsewhere than once in each turn for all threads.
+    /// Those with an assignment that is not a plain statement of the loop's uniform code: some iterations may not
+    /// execute it.
     unknown: HashSet<LocalId>,
 }
 
@@ -162,7 +173,8 @@ impl Turns {
         });
     }
 
-    /// What is assigned from a node of the body on until the same node of the next turn begins, in this order.
+    /// The assignments from after a node of the body until the same node of the next iteration, in order, as far as
+    /// their values are known.
     fn next(&self, peeler: &Peeler<'_>, at: usize, body: &[Node], step: &[Node]) -> Vec<(LocalId, ExprId)> {
         let mut unknown = self.unknown.clone();
         let mut values = Vec::new();
@@ -184,7 +196,7 @@ impl Turns {
     }
 }
 
-/// What a segment loads from memory of the device's at addresses that change from turn to turn.
+/// The unit-stride loads of a segment from global memory whose addresses are far away in the next iteration.
 fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segment: &Segment) -> Vec<Next> {
     let Peeler { function, uniformity, fixed, .. } = peeler;
     let shared = |local: LocalId| !uniformity.local_varies(local);
@@ -192,7 +204,7 @@ fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segme
     for_each_stmt(&segment.body, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
     });
-    // What is made of what is known when a thread starts.
+    // Assignments whose values are known when a thread starts.
     let mut made: Vec<(LocalId, ExprId)> = Vec::new();
     let mut found: Vec<Next> = Vec::new();
     for stmt in &segment.body {
@@ -236,15 +248,15 @@ fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segme
     found
 }
 
-/// How what is computed of some assignments moves on with the turns.
+/// The change of expressions between iterations, computed from assignments.
 struct Moves<'a> {
     peeler: &'a Peeler<'a>,
     values: &'a [(LocalId, ExprId)],
 }
 
 impl Moves<'_> {
-    /// Whether an index is so far in the next turn that hardware does not see it come: what changes is no part of it, nor a small
-    /// multiple of one.
+    /// Whether an index in the next iteration is too far away for the hardware prefetcher: its change is more than a
+    /// small step of an induction variable.
     fn is_far(&self, id: ExprId, effort: u32) -> bool {
         let function = &*self.peeler.function;
         let Some(effort) = effort.checked_sub(1) else { return true };
@@ -280,7 +292,8 @@ impl Moves<'_> {
         }
     }
 
-    /// Whether so often a value is not far: as often as a block has threads, where the value is a number of pieces and not that of a
+    /// Whether `times * value` stays near if `value` changes little: `times` is at most [`NEAR`], or at most the size
+    /// of a block and `value` is uniform. A uniform value is the number of a tile, a varying one may be that of a
     /// thread's row of a matrix.
     fn is_little(&self, times: ExprId, value: ExprId) -> bool {
         let Peeler { function, uniformity, .. } = self.peeler;
@@ -295,7 +308,7 @@ impl Moves<'_> {
     }
 }
 
-/// Those of some assignments that an expression needs.
+/// The assignments that an expression depends on.
 fn needed(peeler: &Peeler<'_>, all: &[(LocalId, ExprId)], root: ExprId) -> Vec<(LocalId, ExprId)> {
     let mut reads = HashSet::new();
     for_each_read(peeler.function, root, &mut |local| reads.extend([local]));

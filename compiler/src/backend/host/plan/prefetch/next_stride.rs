@@ -1,5 +1,16 @@
-//! What a strided loop loads in later turns. Blocks with barriers take turns by the size of the grid one block after the other,
-//! in pieces of a block's threads that lie far apart: hardware does not see what comes next.
+//! Prefetches at a constant number of iterations ahead in grid-stride loops of blocks that are not merged.
+//!
+//! ```text
+//! for i in range(grid(1), n, gridsize(1)):  for i in range(grid(1), n, gridsize(1)):
+//!     s += x[i]                                 prefetch x[i + 4 * gridsize(1)], one per cache line
+//!                                               s += x[i]
+//! ```
+//!
+//! It is legal because a prefetch does not fault. The address may only depend on uniform and rematerialized locals, and
+//! on locals that the segment computes from these without a load.
+//!
+//! It pays if the stride depends on the size of the grid: an iteration of the loop then accesses one piece per block,
+//! far from the piece of the iteration before, and the hardware prefetcher does not fetch it.
 
 use crate::{
     analysis::{any_expr, for_each_read},
@@ -12,10 +23,10 @@ use crate::{
     ir::{Class, ExprId, ExprKind, Function, LocalId, SpecialRegister, StmtKind, Unit, for_each_expr, for_each_stmt},
 };
 
-/// Most addresses of a segment that are asked for ahead.
+/// The maximum number of addresses of a segment.
 const MOST: usize = 4;
 
-/// Finds what segments of strided loops load.
+/// Finds the loads of segments in grid-stride loops, and sets [`Segment::ahead`].
 pub(crate) fn find(peeler: &Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, step, .. } = node {
@@ -43,7 +54,7 @@ pub(crate) fn find(peeler: &Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     }
 }
 
-/// Whether a distance depends on the size of the grid: what lies closer together, hardware fetches.
+/// Whether a stride depends on the size of the grid. The hardware prefetcher handles smaller strides.
 fn is_of_grid(peeler: &Peeler<'_>, step: ExprId) -> bool {
     let Peeler { function, fixed, .. } = peeler;
     let mut of_grid = any_expr(function, step, &|kind| matches!(kind, ExprKind::Special(SpecialRegister::GridDim(_))));
@@ -60,7 +71,7 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
     for_each_stmt(&segment.body, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
     });
-    // What is known when a thread starts, and what is made of that alone.
+    // Locals that are computed only from values that are known when a thread starts.
     let mut before: Vec<(LocalId, ExprId)> = Vec::new();
     let mut found: Vec<Ahead> = Vec::new();
     for stmt in &segment.body {
@@ -96,7 +107,7 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
     found
 }
 
-/// Whether an address goes on with the turns.
+/// Whether an address depends on the loop's offset, so that it changes between iterations.
 fn counts(function: &Function, offset: LocalId, ahead: &Ahead) -> bool {
     let mut counts = false;
     for root in ahead.before.iter().map(|&(_, value)| value).chain([ahead.pointer]) {

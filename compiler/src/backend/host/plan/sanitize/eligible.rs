@@ -1,9 +1,12 @@
-//! Sanitized kernels whose threads are loops: those of which nothing is found that stacks would be needed for.
+//! Decides which sanitized kernels run as thread loops. The others need a stack for each thread.
 //!
-//! A thread tells of itself in the same way in a loop as on a stack, as long as all threads of a block come to each barrier
-//! together and none waits for another one in any other way. What is not sure to be so gets stacks: barriers in branches and
-//! loops that threads take apart, operations of warps, fences and what else orders memory, and loops that are left by what is
-//! in memory, which another thread may have to write first.
+//! The sanitizer records the same events for a thread in a loop as for one on a stack if all threads of a block reach
+//! each barrier in lockstep, and no thread waits for another one in any other way. These require stacks:
+//!
+//! - barriers in divergent branches and loops, and in functions other than the kernel;
+//! - warp operations, fences, ordered atomic operations and volatile loads;
+//! - loops whose exit conditions depend on memory, which another thread may have to write first;
+//! - local arrays in the kernel, and assignments to its parameters.
 
 use weft_artifact::SiteKind;
 
@@ -18,7 +21,7 @@ use crate::{
     },
 };
 
-/// A module without the checks of what is sure, if the threads of its kernel may be loops as far as its statements say.
+/// The module without checks that always pass, if its statements allow that the threads of the kernel are loops.
 pub(crate) fn without_meetings(module: &Module) -> Option<Module> {
     let kernel = module.kernel?;
     for (id, function) in module.functions.iter() {
@@ -45,7 +48,8 @@ pub(crate) fn without_meetings(module: &Module) -> Option<Module> {
     for_each_stmt(&kernel.body, &mut |stmt| {
         assigns_params |= stmt.kind.assigned().iter().any(|local| kernel.params.contains(local));
     });
-    // Each thread has its own arrays at another time than all others; and parameters are what their names say.
+    // In a thread loop, local arrays of different threads share their memory. An assigned parameter no longer
+    // identifies the argument.
     if assigns_params || !kernel.local_arrays.is_empty() {
         return None;
     }
@@ -58,7 +62,7 @@ pub(crate) fn without_meetings(module: &Module) -> Option<Module> {
     Some(module)
 }
 
-/// Whether an operation is the same for a thread in a loop as for one with a stack.
+/// Whether the sanitizer records the same for an operation in a thread loop as on a stack.
 fn is_op_fit(op: Op) -> bool {
     match op {
         Op::Barrier | Op::Nanosleep | Op::Breakpoint | Op::Clock(_) | Op::Store(_) => true,
@@ -98,12 +102,12 @@ fn drop_meetings(block: &mut Block) {
     });
 }
 
-/// What decides when a loop is left.
+/// The conditions that the exits of a loop depend on.
 struct Exits<'a> {
     function: &'a Function,
-    /// The statements of a turn.
+    /// The body and the step.
     parts: [&'a [Stmt]; 2],
-    /// By the local's index: it was looked at.
+    /// By the local's index: its assignments were visited.
     known: Vec<bool>,
     conds: Vec<ExprId>,
 }
@@ -119,7 +123,7 @@ impl<'a> Exits<'a> {
         this
     }
 
-    /// The conditions around each jump, those of inner loops among them.
+    /// Adds the conditions around each jump, including those in inner loops.
     fn add_ways_out(&mut self, block: &'a [Stmt], around: &mut Vec<ExprId>) {
         for stmt in block {
             match &stmt.kind {
@@ -139,7 +143,7 @@ impl<'a> Exits<'a> {
         }
     }
 
-    /// Whether they depend on what a turn finds in memory, or gets from a function or an operation.
+    /// Whether the conditions depend on a load, or on a result of a call or an operation in an iteration.
     fn see_memory(mut self) -> bool {
         while let Some(cond) = self.conds.pop() {
             let (mut loads, mut reads) = (false, Vec::new());
@@ -155,7 +159,8 @@ impl<'a> Exits<'a> {
         false
     }
 
-    /// Whether a turn gets a local's value from a function or an operation; what else it comes from is looked at next.
+    /// Whether an iteration assigns a local the result of a call or an operation. The values and conditions of its
+    /// other assignments are added to `conds`.
     fn gets(&mut self, local: LocalId) -> bool {
         if std::mem::replace(&mut self.known[local.index()], true) {
             return false;
@@ -191,7 +196,8 @@ impl<'a> Exits<'a> {
     }
 }
 
-/// Whether all threads come to all nodes of a cut body together, and tell of each of their accesses in a segment.
+/// Whether all threads reach all nodes in lockstep, and execute each segment without a guard or mask, so that each
+/// access is recorded.
 pub(crate) fn go_together(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| match node {
         Node::Once { active: None, .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,

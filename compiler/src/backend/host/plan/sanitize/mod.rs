@@ -1,4 +1,4 @@
-//! Sanitized kernels: which may run as thread loops, and which accesses cannot race.
+//! Sanitized kernels: eligibility for thread loops, and detection of reads that cannot race.
 
 pub(crate) mod eligible;
 pub(crate) mod race_free;

@@ -1,7 +1,9 @@
-//! Shared arrays of sanitized kernels that nobody writes between two barriers: no read of them there races.
+//! Detection of shared arrays of sanitized kernels whose reads cannot race in a segment.
 //!
-//! All threads of a block come to each barrier together, and nobody else sees its shared memory. So a segment from which no other
-//! one that writes the array is reached without a barrier, nor reaches it, only has to look whether the array was written at all.
+//! All threads of a block reach each barrier in lockstep, and no other block accesses its shared memory. So a read
+//! cannot race if neither its own segment writes the array, nor a segment that is connected with it by a path without a
+//! barrier. The sanitizer then only needs to check that the bytes that are read were written before. The analysis is a
+//! reachability test on the control flow graph of the nodes.
 
 use weft_artifact::HostChecks;
 
@@ -14,7 +16,7 @@ use crate::{
     },
 };
 
-/// Notes for each segment the arrays that it reads and that are settled there.
+/// Sets, for each segment, the shared arrays that it reads without a possible race ([`Segment::settled`]).
 pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
     let (origins, pointers) = (Origins::of(function), Pointers::of(function));
     let mut flow = Flow { function, origins, pointers, points: Vec::new(), loops: Vec::new(), segments: Vec::new() };
@@ -43,7 +45,8 @@ pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
     });
 }
 
-/// Where the pointers of a function lead, as far as their expressions and locals that are assigned once say.
+/// The arrays that the pointers of a function point into. Only expressions and locals that are assigned once are
+/// resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pointers {
     /// By the local's index: the value of a pointer that is assigned once.
@@ -54,7 +57,7 @@ impl Pointers {
     pub(crate) fn of(function: &Function) -> Self {
         let mut values = vec![None; function.locals.len()];
         let mut assigned = vec![false; function.locals.len()];
-        // A parameter has a value before.
+        // A parameter is assigned at entry.
         function.params.iter().for_each(|param| assigned[param.index()] = true);
         for_each_stmt(&function.body, &mut |stmt| {
             for local in stmt.kind.assigned() {
@@ -78,14 +81,16 @@ impl Pointers {
         Self { values }
     }
 
-    /// Whether the index of a pointer is within bounds, if nothing else may lead it nowhere.
+    /// The condition that the index of a pointer is within bounds, if no other index on the way to the pointer was
+    /// compared with bounds.
     pub(crate) fn within(&self, function: &Function, id: ExprId) -> Option<ExprId> {
         let cond = within(function, id)?;
         let Class::Arith(Arith::Select(_, pointer, _)) = function.class(id) else { return None };
         self.is_straight(function, pointer).then_some(cond)
     }
 
-    /// Whether a pointer lies in what a parameter or a declaration gives, at no index that was compared with bounds.
+    /// Whether a pointer points into a parameter's memory or a declared array, without an index that was compared with
+    /// bounds.
     fn is_straight(&self, function: &Function, id: ExprId) -> bool {
         match function.class(id) {
             Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => {
@@ -100,7 +105,7 @@ impl Pointers {
         }
     }
 
-    /// What is declared that a pointer points into, if its index is within bounds.
+    /// The declared array that a pointer points into, if its index is within bounds.
     pub(crate) fn declared(&self, function: &Function, id: ExprId) -> Option<Base> {
         match function.class(id) {
             Class::Arith(Arith::Select(_, pointer, _)) if within(function, id).is_some() => {
@@ -108,7 +113,7 @@ impl Pointers {
             }
             Class::Arith(Arith::Convert(inner)) | Class::Address { base: inner, .. } => self.declared(function, inner),
             Class::Leaf(Leaf::Base(base)) => Some(base),
-            // A local whose value depends on itself is assigned twice.
+            // This terminates: a local whose value depends on itself is assigned more than once.
             Class::Leaf(Leaf::Local(local)) => {
                 self.declared(function, self.values.get(local.index()).copied().flatten()?)
             }
@@ -117,7 +122,8 @@ impl Pointers {
     }
 }
 
-/// Whether the index of a pointer is within bounds, if it was compared with them: else it leads nowhere.
+/// The condition that the index of a pointer is within bounds, if the pointer is selected by such a condition. If it is
+/// false, the pointer is [`HostChecks::NOWHERE`].
 fn within(function: &Function, id: ExprId) -> Option<ExprId> {
     let nowhere = Class::Leaf(Leaf::Const(Const::Address(HostChecks::NOWHERE)));
     match function.class(id) {
@@ -126,36 +132,36 @@ fn within(function: &Function, id: ExprId) -> Option<ExprId> {
     }
 }
 
-/// What is written of what a block shares.
+/// The shared arrays that code may write.
 #[derive(Clone, Debug, Default)]
 struct Wrote {
-    /// Perhaps all.
+    /// It may write any array.
     all: bool,
     arrays: Vec<SharedId>,
 }
 
-/// A segment, a barrier, or a place where ways meet.
+/// A node of the control flow graph: a segment, a barrier, the entry or a loop header.
 struct Point {
     next: Vec<usize>,
     wrote: Wrote,
     is_barrier: bool,
 }
 
-/// The ways out of a loop.
+/// The pending exits and `continue`s of a loop.
 #[derive(Default)]
 struct Ways {
     breaks: Vec<usize>,
     continues: Vec<usize>,
 }
 
-/// The ways that a block takes through its nodes.
+/// The control flow graph of a block's nodes.
 struct Flow<'a> {
     function: &'a Function,
     origins: Origins,
     pointers: Pointers,
     points: Vec<Point>,
     loops: Vec<Ways>,
-    /// The segments' points, in the order of the nodes.
+    /// The points of the segments, in the order of the nodes.
     segments: Vec<usize>,
 }
 
@@ -169,7 +175,7 @@ impl Flow<'_> {
         at
     }
 
-    /// Adds nodes that are come to from some points; gives those from which what is behind them is come to.
+    /// Adds nodes with the predecessors `from`; returns the predecessors of the following nodes.
     fn walk(&mut self, nodes: &[Node], mut from: Vec<usize>) -> Vec<usize> {
         for node in nodes {
             from = match node {
@@ -221,7 +227,7 @@ impl Flow<'_> {
         from
     }
 
-    /// What statements may write of it.
+    /// The shared arrays that statements may write.
     fn wrote(&self, body: &Block) -> Wrote {
         let mut wrote = Wrote::default();
         for_each_stmt(body, &mut |stmt| {
@@ -232,7 +238,7 @@ impl Flow<'_> {
                     wrote.all = true;
                     None
                 }
-                // Of the others none that a sanitized thread in a loop has writes memory.
+                // No other operation of an eligible kernel writes memory.
                 StmtKind::Op { .. }
                 | StmtKind::Assign(..)
                 | StmtKind::If { .. }
@@ -251,7 +257,7 @@ impl Flow<'_> {
         wrote
     }
 
-    /// By point: from which others it is come to.
+    /// By point: its predecessors.
     fn before(&self) -> Vec<Vec<usize>> {
         let mut before = vec![Vec::new(); self.points.len()];
         for (at, point) in self.points.iter().enumerate() {
@@ -262,7 +268,7 @@ impl Flow<'_> {
         before
     }
 
-    /// What is written at a point, and at those that are reached from it, or reach it, without a barrier.
+    /// The arrays that are written at a point, or at points that are connected with it by a path without a barrier.
     fn wrote_around(&self, point: usize, before: &[Vec<usize>]) -> Wrote {
         let mut wrote = Wrote::default();
         let next: Vec<&Vec<usize>> = self.points.iter().map(|point| &point.next).collect();
