@@ -17,8 +17,8 @@
 //! `threadIdx.x` and `blockIdx.x` only through this index, because a part may begin at any thread. Copies for merged
 //! blocks have this property.
 //!
-//! Pays if all divisors are at least [`SHORTEST_PART`]. The launch chooses between the copy and the original body (loop
-//! versioning).
+//! Pays if all divisors that split a row (all but those of quotients) are at least [`SHORTEST_PART`]. The launch
+//! chooses between the copy and the original body (loop versioning).
 
 use std::collections::BTreeMap;
 
