@@ -1,7 +1,7 @@
-//! Code that tells the sanitizer of its accesses: the calls.
+//! Instrumentation of sanitized code: calls of the runtime's checks before accesses and at other events.
 //!
-//! An access goes where the runtime says, which is where it would go but for those that must not be. What a kernel was
-//! not asked to tell leaves no trace in its code.
+//! An access uses the address that the runtime returns. It differs from the access's own address only if the access
+//! must not happen. A kernel that is not sanitized has no instrumentation.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,15 +26,15 @@ use crate::{
     source::Span,
 };
 
-/// What one function's hooks need to tell of it.
+/// The state of the instrumentation of one function.
 pub(crate) struct Telling<'a> {
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) function: FuncId,
-    /// The place of the present statement.
+    /// The source location of the current statement.
     pub(crate) span: Cell<Span>,
-    /// What is settled in the present code.
+    /// The race-free reads of the code that is being emitted.
     pub(crate) settled: RefCell<Option<Settled>>,
-    /// It is to be asked whether what was read is written.
+    /// Whether a read since the last [`Check::Unwritten`] may have set [`HostContext::unwritten`].
     pub(crate) asks: Cell<bool>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// The address of one of the context's checks.
+/// Loads one of the function pointers of the context's [`HostChecks`], by its offset there.
 fn check<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -56,7 +56,7 @@ fn check<'ctx>(
     Ok(emitter.builder.build_load(pointer, place, "check")?.into_pointer_value())
 }
 
-/// Calls the context's `event`.
+/// Emits a call of [`HostChecks::event`].
 pub(crate) fn event<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -78,10 +78,10 @@ pub(crate) fn event<'ctx>(
     Ok(())
 }
 
-/// The context, and what accesses are compared with.
+/// The context, and the thread's state that inline checks compare an access with.
 type Compared<'ctx> = (PointerValue<'ctx>, Option<Seen<'ctx>>);
 
-/// An access as the runtime is told of it.
+/// An access with the properties that its check needs.
 pub(crate) struct Told<'ctx> {
     kind: SiteKind,
     span: Span,
@@ -89,14 +89,14 @@ pub(crate) struct Told<'ctx> {
     bits: u32,
     value: Option<BasicValueEnum<'ctx>>,
     pub(crate) copy: u32,
-    /// As [`Quick::parameter`].
+    /// See [`Quick::parameter`].
     parameter: u64,
     /// The pointer of a plain load.
     pub(crate) loads: Option<ExprId>,
 }
 
 impl Told<'_> {
-    /// Its bytes.
+    /// The size of the access in bytes.
     pub(crate) const fn bytes(&self) -> u32 {
         self.bits & AccessBits::SIZE
     }
@@ -127,7 +127,7 @@ impl<'ctx> Telling<'_> {
         Self::ask(emitter, context, (told, site))
     }
 
-    /// Calls the context's `access`.
+    /// Emits a call of [`HostChecks::access`]. Returns the address to access.
     pub(crate) fn ask(
         emitter: &FunctionEmitter<'_, 'ctx>,
         context: PointerValue<'ctx>,
@@ -157,13 +157,13 @@ impl<'ctx> Telling<'_> {
         }
     }
 
-    /// The number of a value that is only copied.
+    /// The number of a value that is only copied from one memory location to another; 0 for any other value.
     fn copy(&self, function: &Function, expr: ExprId) -> u32 {
         let local = function.local(expr);
         local.and_then(|local| self.recorder.copies.get(&(self.function, local))).copied().unwrap_or(0)
     }
 
-    /// A plain access.
+    /// Emits the check of a plain access. Returns the address to access.
     pub(crate) fn access(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -200,7 +200,8 @@ impl<'ctx> Telling<'_> {
         self.call(emitter, compared, &told)
     }
 
-    /// An access of an operation; its operands, the first of which is where it goes.
+    /// Emits the check of an operation's access, whose address is the first operand. Returns the address to access, or
+    /// `None` if the operation accesses no memory.
     pub(crate) fn of_op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -229,7 +230,7 @@ impl<'ctx> Telling<'_> {
         self.call(emitter, compared, &told).map(Some)
     }
 
-    /// A check of the module's.
+    /// Emits a check operation of the IR. Returns its results.
     pub(crate) fn check(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -261,7 +262,7 @@ impl<'ctx> Telling<'_> {
                     Shuffle::Down => 3,
                     Shuffle::Xor => 4,
                 });
-                // How in the lowest byte, by how much in the second, the width from there on.
+                // The kind of the shuffle is in the lowest byte, the distance in the second one, the width above them.
                 let builder = &emitter.builder;
                 let byte = |value| builder.build_and(value, long.const_int(31, false), "");
                 let by = builder.build_left_shift(byte(int(1)?)?, long.const_int(8, false), "")?;
@@ -297,7 +298,7 @@ impl<'ctx> Telling<'_> {
     }
 }
 
-/// A fence.
+/// Reports a fence.
 pub(crate) fn fence<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
@@ -308,13 +309,13 @@ pub(crate) fn fence<'ctx>(
     event(emitter, context, (0, EventKind::FENCE), of_block, long.const_zero())
 }
 
-/// All threads of a block were at its barrier.
+/// Reports that all threads of the block have reached a barrier.
 pub(crate) fn met<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerValue<'ctx>) -> Result<()> {
     let zero = emitter.cx.types.context.i64_type().const_zero();
     event(emitter, context, (0, EventKind::MET), zero, zero)
 }
 
-/// The local arrays of a function, at its start.
+/// Reports the local arrays of a function, at its start.
 pub(crate) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
     let long = emitter.cx.types.context.i64_type();
     for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
@@ -326,11 +327,11 @@ pub(crate) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHook
     Ok(())
 }
 
-/// What is told of a space.
+/// The access bits of a memory space.
 fn of_space(space: Space) -> u32 {
     match space {
         Space::Global | Space::Shared | Space::Generic => 0,
-        // Nobody else writes either.
+        // No other thread writes local or constant memory.
         Space::Local | Space::Constant => AccessBits::LOCAL,
     }
 }
@@ -349,7 +350,8 @@ fn atomic_bits(order: Order, scope: Scope) -> u32 {
     bits
 }
 
-/// How atomic a step is that orders nothing, as the runtime remembers it of reads (`shadow.rs`).
+/// The kind bits of a relaxed atomic operation that writes, as the runtime stores them in the record of a read
+/// ([`HostSeen::STEP`]); `None` for any other access.
 fn step(bits: u32) -> Option<u64> {
     let has = |bit: u32| bits & bit != 0;
     let orders = has(AccessBits::ACQUIRES) || has(AccessBits::RELEASES);
@@ -357,7 +359,7 @@ fn step(bits: u32) -> Option<u64> {
         .then(|| HostSeen::STEP | if has(AccessBits::BLOCK_SCOPE) { HostSeen::OF_BLOCK } else { 0 })
 }
 
-/// The bits of a number in a word.
+/// The bits of a number, zero-extended to 64 bits.
 fn word<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>> {
     let llvm = emitter.cx.types.context;
     let builder = &emitter.builder;

@@ -1,5 +1,6 @@
-//! Plain accesses of sanitized code, most of which it need not ask the runtime about: the functions of `inline_checks.ll`, which become
-//! part of the code.
+//! Inline checks of accesses in sanitized code: calls of the functions of `inline_checks.ll`, which LLVM inlines.
+//!
+//! A function handles the common cases of an access and calls the runtime for all others.
 
 use std::mem::offset_of;
 
@@ -18,7 +19,7 @@ use crate::backend::{
     },
 };
 
-/// The functions.
+/// The functions, as bitcode.
 static FUNCTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inline_checks.bc"));
 
 const READ: &str = "weft.read";
@@ -29,14 +30,14 @@ const STEP: &str = "weft.step";
 const WRITTEN: &str = "weft.written";
 const CLEAR: &str = "weft.clear";
 
-/// Bytes of a page.
+/// The size in bytes of a page of access records.
 pub(crate) const PAGE: u64 = 2048;
 
-/// Code with more accesses calls the functions: that takes half as long again, but in the place of each call they would be most of
-/// the code, which LLVM would optimize for long.
+/// The maximum number of calls that are inlined. Code with more accesses calls the functions, which is slower: inlined,
+/// they would be most of the code, and LLVM would take long to optimize it.
 const MOST_INLINE: u32 = 64;
 
-/// Brings the functions into a module.
+/// Links the functions into a module.
 pub(crate) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> {
     let functions = driver::lazy_bitcode(cx.types.context, FUNCTIONS, c"quick")?;
     machine.prepare(&functions);
@@ -48,7 +49,7 @@ pub(crate) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> 
     Ok(())
 }
 
-/// Says whether the functions come in the place of their calls, of which there are so many.
+/// Disables inlining if there are more than [`MOST_INLINE`] calls.
 pub(crate) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
     if n_calls <= MOST_INLINE {
         return Ok(());
@@ -61,35 +62,36 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
     Ok(())
 }
 
-/// The function that says whether all bytes of some memory are written.
+/// The function that tests whether all bytes of a range are written.
 pub(crate) fn written<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     emitter.cx.module.get_function(WRITTEN).map_or_else(|| internal(format!("there is no {WRITTEN}")), Ok)
 }
 
-/// The function that says whether one element of it is.
+/// The function that tests whether all bytes of an element are written.
 pub(crate) fn clear<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     emitter.cx.module.get_function(CLEAR).map_or_else(|| internal(format!("there is no {CLEAR}")), Ok)
 }
 
-/// An access of one, two, four or eight bytes to memory that others see. What is remembered of those of one and two is packed.
+/// An access of one, two, four or eight bytes to memory that other threads see. The records of one and two bytes are
+/// packed.
 pub(crate) struct Quick<'ctx> {
     pub(crate) site: u32,
     pub(crate) place: PointerValue<'ctx>,
     pub(crate) bits: u32,
-    /// Its bytes.
+    /// The size of the access in bytes.
     pub(crate) bytes: u32,
     pub(crate) copy: u32,
-    /// What is written by a plain access.
+    /// The bits of the value that a plain access writes.
     pub(crate) written: Option<IntValue<'ctx>>,
-    /// Of an atomic step, of four or eight bytes, of a thread that is a turn of a loop: how atomic it is, as the runtime remembers
-    /// that.
+    /// For a relaxed atomic operation of four or eight bytes in code with work-item loops: its kind bits, as the
+    /// runtime stores them.
     pub(crate) step: Option<u64>,
-    /// The bit of the parameter in whose array it lies, if the kernel only reads that; else 0.
+    /// The bit of the parameter whose array is accessed, if the kernel only reads that array; otherwise 0.
     pub(crate) parameter: u64,
 }
 
 impl<'ctx> Quick<'ctx> {
-    /// Gives where it goes.
+    /// Emits the call. Returns the address to access.
     pub(crate) fn emit(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,

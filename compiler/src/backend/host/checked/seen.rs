@@ -1,8 +1,9 @@
-//! What sanitized code compares its accesses with, in registers: the runtime's memory has it, too.
+//! The running thread's state for inline checks ([`HostSeen`]), cached in registers.
 //!
-//! It is read where a function begins and where something may have changed it, and not at each access, of which LLVM does not
-//! know that none does. Where threads are loops, all of a block have one [`HostSeen`], in which each says who it is when it goes
-//! on: the runtime knows the rest.
+//! The code loads it from the runtime's memory at the start of a function, and again after each operation that may have
+//! changed it. It does not load it at each access: LLVM cannot know that accesses leave it unchanged. With work-item
+//! loops, the threads of a block share one [`HostSeen`]. Each thread stores its identity there when its iteration
+//! starts; the runtime sets the other fields.
 
 use std::mem::offset_of;
 
@@ -19,29 +20,29 @@ use crate::backend::{
     llvm::{FunctionEmitter, Result, Types},
 };
 
-/// The places of the values, which LLVM makes registers of.
+/// The stack slots of the values, which LLVM promotes to registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'ctx> {
-    /// The runtime's.
+    /// The address of the runtime's [`HostSeen`].
     pub(crate) memory: PointerValue<'ctx>,
-    /// The pages that are found at once.
+    /// The table of pages for inline lookup.
     near: PointerValue<'ctx>,
     /// The block and its epoch.
     time: PointerValue<'ctx>,
-    /// The calls that led here, and who reads.
+    /// The calls that led to the current location, and the thread as a reader.
     read: PointerValue<'ctx>,
-    /// The calls that led here, and who writes.
+    /// The calls that led to the current location, and the thread as a writer.
     write: PointerValue<'ctx>,
     /// The bit of the lane.
     lane: PointerValue<'ctx>,
-    /// The parameters of whose arrays nothing is to be remembered.
+    /// One bit per parameter: reads of its array are not recorded.
     quiet: PointerValue<'ctx>,
-    /// The thread's last access is kept.
+    /// Whether the thread's last access is recorded.
     notes: bool,
 }
 
 impl<'ctx> Seen<'ctx> {
-    /// Makes the places at a position in the first block of a function; `notes` where threads have stacks.
+    /// Allocates the slots; the builder is in the entry block of a function. `notes` is set if threads have stacks.
     pub(crate) fn declare(
         types: &Types<'ctx>,
         builder: &Builder<'ctx>,
@@ -66,7 +67,7 @@ impl<'ctx> Seen<'ctx> {
         })
     }
 
-    /// Reads what may have changed.
+    /// Loads the values again from the runtime's memory.
     pub(crate) fn reload(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
         let llvm = emitter.cx.types.context;
         let (int, long) = (llvm.i32_type(), llvm.i64_type());
@@ -87,7 +88,8 @@ impl<'ctx> Seen<'ctx> {
         Ok(())
     }
 
-    /// From here on another thread of the block runs, whose threads are loops. Each has the first clock: they wait for nobody.
+    /// Emits the start of a thread's iteration in a work-item loop. Each thread is at its first clock, because only the
+    /// barriers of the block order these threads.
     pub(crate) fn set_thread(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -117,14 +119,14 @@ impl<'ctx> Seen<'ctx> {
         self.reload(emitter)
     }
 
-    /// The parameters of whose arrays nothing is to be remembered, before a thread of the block has begun.
+    /// Loads the bits of the parameters whose arrays' reads are not recorded. For code outside the thread loops.
     pub(crate) fn quiet(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<IntValue<'ctx>> {
         let long = emitter.cx.types.context.i64_type();
         let place = known_offset(emitter, self.memory, offset_of!(HostSeen, unrecorded) as u64)?;
         Ok(emitter.builder.build_load(long, place, "quiet")?.into_int_value())
     }
 
-    /// Whether a thread's values on their way from one place to another are all written.
+    /// Whether no value that the thread is copying has unwritten bytes.
     pub(crate) fn copies_nothing(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<IntValue<'ctx>> {
         let int = emitter.cx.types.context.i32_type();
         let place = known_offset(emitter, self.memory, offset_of!(HostSeen, copies) as u64)?;
@@ -132,12 +134,13 @@ impl<'ctx> Seen<'ctx> {
         Ok(emitter.builder.build_int_compare(IntPredicate::EQ, copies, int.const_zero(), "")?)
     }
 
-    /// Whether threads are loops.
+    /// Whether the code has work-item loops.
     pub(crate) const fn is_of_loops(&self) -> bool {
         !self.notes
     }
 
-    /// What [`crate::backend::host::checked::inline_checks`]'s functions take of it: of a read or of a write.
+    /// The state's arguments of the functions of [`crate::backend::host::checked::inline_checks`], for a read or a
+    /// write.
     pub(crate) fn args(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -149,7 +152,7 @@ impl<'ctx> Seen<'ctx> {
         let load = |ty: BasicTypeEnum<'ctx>, from| -> Result<BasicValueEnum<'ctx>> {
             Ok(emitter.builder.build_load(ty, from, "")?)
         };
-        // A write also compares itself with reads, a read with parameters.
+        // A write is also compared with reads, as a reader; a read takes the parameters without records.
         let (from, other) = if writes { (self.write, self.read) } else { (self.read, self.quiet) };
         Ok([
             self.memory.into(),

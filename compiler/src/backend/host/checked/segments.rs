@@ -1,8 +1,16 @@
-//! Segments of sanitized code: twice, where reads may be settled before a thread goes on.
+//! Versioning of sanitized parallel regions: a version of a [`Segment`] in which race-free reads have no checks.
 //!
-//! Reads of shared arrays that nobody writes between two barriers, and of arrays that the kernel only reads, are nothing to look
-//! at if all bytes are written, which is the same for all threads of the block. So a block asks first, and has code for both: in the
-//! other one a read of such a shared array only looks whether its own bytes are written.
+//! Reads of a shared array that no thread writes between two barriers cannot race, nor can reads of an array that the
+//! kernel only reads. They need no check if all bytes of the arrays are written. This condition is uniform, so the
+//! block tests it once before the thread loop and selects a version. In the other version, a read of such a shared
+//! array only tests whether its own bytes are written.
+//!
+//! ```text
+//! if all bytes of the arrays are written:
+//!     thread loop, race-free reads without checks
+//! else:
+//!     thread loop, race-free reads of shared memory test their own bytes
+//! ```
 
 use std::mem::offset_of;
 
@@ -29,16 +37,17 @@ use crate::{
     ir::{Base, Class, ExprId, Function, SharedId, Type, for_each_expr_of_block},
 };
 
-/// What is settled in a piece of code.
+/// The race-free reads in the code that is being emitted.
 pub(crate) struct Settled {
-    /// Shared arrays of which no read races.
+    /// The shared arrays whose reads cannot race.
     pub(crate) arrays: Vec<SharedId>,
-    /// All of their bytes are written, and the arrays that the kernel only reads are quiet.
+    /// Whether all bytes of these arrays are written, and the reads of arrays that the kernel only reads are not
+    /// recorded.
     pub(crate) all: bool,
 }
 
 impl<'ctx> Seen<'ctx> {
-    /// Whether what a read of shared memory finds was written, if it is within bounds.
+    /// Whether all bytes of a read of shared memory are written. If it is out of bounds, the result is arbitrary.
     fn is_written(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -68,7 +77,7 @@ impl<'ctx> Seen<'ctx> {
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// A segment whose threads tell of their accesses.
+    /// Emits a segment of sanitized code, in two versions if it has race-free reads.
     pub(crate) fn checked_segment(&mut self, segment: &Segment) -> Result<()> {
         let Some(all) = self.settles(segment)? else { return self.rows(segment) };
         let (quick, slow, end) =
@@ -89,7 +98,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Whether all reads are settled of which that can be asked; `None` if there are none.
+    /// The condition under which no race-free read of the segment needs a check; `None` if there is no such read.
     fn settles(&self, segment: &Segment) -> Result<Option<IntValue<'ctx>>> {
         let (Some(telling), Some(seen)) = (&self.hooks.telling, self.hooks.seen.get()) else { return Ok(None) };
         let llvm = self.emitter.cx.types.context;
@@ -141,15 +150,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 }
 
 impl<'ctx> Telling<'_> {
-    /// The bit of the parameter in whose array a load's pointer points, if nothing is to be remembered of that where the launch
-    /// says so, whatever its address is; else 0.
+    /// The bit of the parameter to whose array a load's pointer points, if a launch may decide that no reads of the
+    /// array are recorded, at any address; otherwise 0.
     pub(crate) fn settled_parameter(&self, function: &Function, pointer: ExprId) -> u64 {
         let bit = self.recorder.parameter(self.function, function, pointer);
         let Type::Ptr(element, _) = function.exprs[pointer].ty else { return 0 };
         let bytes = element.size_bytes();
         let known = (bit != 0).then(|| self.recorder.module.params.get(bit.trailing_zeros() as usize)).flatten();
         match known.map(|param| &param.ty) {
-            // Its elements lie at multiples of that, and all of them in the array.
+            // The size of the access divides that of an element, so an access at an element is within the array.
             Some(ArgType::Array(array)) if matches!(bytes, 1 | 2 | 4 | 8) && array.dtype.size_bytes() % bytes == 0 => {
                 bit
             }
@@ -157,7 +166,7 @@ impl<'ctx> Telling<'_> {
         }
     }
 
-    /// Of a read that may be settled: whether it is.
+    /// The condition under which a read needs no check; `None` if it always needs one.
     pub(crate) fn settled(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -179,7 +188,7 @@ impl<'ctx> Telling<'_> {
         }
         let mut is_settled = match self.recorder.pointers.within(function, pointer) {
             Some(cond) => emitter.emit_int(cond)?,
-            // An index out of bounds, or that of the view that it goes through, leads far away.
+            // An index out of the bounds of the array or of a view of it gives an address near `HostChecks::NOWHERE`.
             None => {
                 let (builder, long) = (&emitter.builder, emitter.cx.types.context.i64_type());
                 let address = builder.build_ptr_to_int(told.place, long, "")?;
@@ -197,7 +206,8 @@ impl<'ctx> Telling<'_> {
         Ok(Some(is_settled))
     }
 
-    /// A read of which nothing is told if it is settled.
+    /// Emits the check of a read, which calls the runtime only if the condition is false. Returns the address to
+    /// access.
     pub(crate) fn settled_read(
         emitter: &FunctionEmitter<'_, 'ctx>,
         context: PointerValue<'ctx>,

@@ -1,4 +1,5 @@
-//! The table of the places that sanitized code names: for each its line, its array, and where it stands in the program.
+//! The table of sites: the source locations that sanitized code refers to by number. A site has its line, its array,
+//! and the loops and branches around it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,20 +16,20 @@ use crate::{
     source::{Origin, Span},
 };
 
-/// What the compiler knows of a kernel whose accesses the sanitizer records.
+/// The sites and the analysis results of a sanitized module.
 pub(crate) struct Recorder<'a> {
     pub(crate) module: &'a Module,
     sites: RefCell<Vec<Site>>,
     known: RefCell<HashMap<(SiteKind, Span, String), u32>>,
-    /// Values that are only copied, by function and local, have numbers.
+    /// The numbers of the values that are only copied from one memory location to another, by function and local.
     pub(crate) copies: HashMap<(FuncId, LocalId), u32>,
-    /// Pointers of loads that a check of uninitialized memory follows, at the end of the load's statement.
+    /// The pointers of the loads in statements that are followed by a check of uninitialized memory.
     pub(crate) followed: HashSet<(FuncId, ExprId)>,
-    /// How many accesses the code looks at by itself first.
+    /// The number of accesses with inline checks.
     pub(crate) n_quick: Cell<u32>,
-    /// Parameters that the kernel only reads.
+    /// The array parameters that the kernel only reads.
     only_read: Vec<u32>,
-    /// Of the kernel's pointers.
+    /// The memory that the kernel's pointers originate from.
     origins: Option<Origins>,
     pub(crate) pointers: Pointers,
 }
@@ -64,7 +65,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The table, when all code is there.
+    /// The table. Call this after all code has been emitted.
     pub(crate) fn sites(&self, tools: Tools, offsets: &Offsets) -> Sites {
         let place = |(id, array): (_, &crate::ir::SharedArray)| {
             let item = array.elem.size_bytes();
@@ -79,13 +80,13 @@ impl<'a> Recorder<'a> {
         };
         let shared = self.module.shared.iter().filter_map(place).collect();
         if let Some(kernel) = self.module.kernel() {
-            // Where its threads end that do not return before.
+            // The site at which threads end that do not return earlier.
             self.site(SiteKind::End, kernel.span, &kernel.name);
         }
         Sites { tools, sites: self.sites.borrow().clone(), shared, only_read: self.only_read.clone() }
     }
 
-    /// The bit of the parameter in whose array a pointer of a function points, if the kernel only reads that; else 0.
+    /// The bit of the parameter to whose array a pointer points, if the kernel only reads that array; otherwise 0.
     pub(crate) fn parameter(&self, id: FuncId, function: &Function, pointer: ExprId) -> u64 {
         let Some(origins) = self.origins.as_ref().filter(|_| self.module.kernel == Some(id)) else { return 0 };
         let Owner::Param(at) = origins.origin(function, pointer) else { return 0 };
@@ -99,17 +100,18 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether a pointer leads to cells that a pass has made, or to what the calls of `cuda.coop` exchange: the sanitizer does not check these.
+    /// Whether a pointer points to shared memory that the sanitizer does not check: cells that a pass has made, or
+    /// buffers of calls of `cuda.coop`.
     pub(crate) fn is_unchecked(&self, function: &Function, pointer: ExprId) -> bool {
         matches!(base(function, pointer), Some(Base::Shared(id)) if self.module.shared[id].kind != SharedKind::Program)
     }
 
-    /// How many accesses the code looks at by itself first.
+    /// The number of accesses with inline checks.
     pub(crate) fn n_quick(&self) -> u32 {
         self.n_quick.get()
     }
 
-    /// The number of a place.
+    /// The number of a site, which is added to the table if it is new.
     pub(crate) fn site(&self, kind: SiteKind, span: Span, function: &str) -> u32 {
         let key = (kind, span, function.to_owned());
         if let Some(&known) = self.known.borrow().get(&key) {
@@ -164,7 +166,7 @@ impl<'a> Recorder<'a> {
         number
     }
 
-    /// The statement whose read or write of an element lies at a place.
+    /// The update statement (such as `a[i] += x`) that has an access at a source location.
     fn update(&self, span: Span) -> Option<Update> {
         let structure = &self.module.structure;
         let update = structure.updates.iter().find(|update| update.accesses.contains(&span))?;
@@ -179,19 +181,19 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The row of `cuda.atomic` that has an operation.
+/// The intrinsic of `cuda.atomic` for an operation.
 fn atomic_row(op: AtomicOp) -> Option<&'static Intrinsic> {
     rows().find(|row| row.lowering == Lowering::Op(Op::atomic(op)))
 }
 
-/// The line of a text in which a byte lies.
+/// The line of a text that contains a byte offset.
 fn line_at(text: &str, at: usize) -> &str {
     let start = text.get(..at).and_then(|head| head.rfind('\n')).map_or(0, |newline| newline + 1);
     text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default()
 }
 
-/// What the source calls the array that an expression such as `a[i]`, `p.x[i]` or `cuda.atomic.add(a, i, 1)` is on; empty
-/// where it does not say.
+/// The array's name in an expression such as `a[i]`, `p.x[i]` or `cuda.atomic.add(a, i, 1)`; empty if the expression
+/// has no name for it.
 fn array_name(text: &str) -> String {
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     let name = match (text.find('['), text.find('(')) {
@@ -205,7 +207,7 @@ fn array_name(text: &str) -> String {
     if is_name(name) { name.to_owned() } else { String::new() }
 }
 
-/// The pointers of loads that a [`Check::Unwritten`] follows, at the end of the load's statement.
+/// Adds the pointers of the loads in statements that a [`Check::Unwritten`] follows.
 fn add_followed(function: &Function, block: &Block, loads: &mut Vec<ExprId>) {
     for (stmt, next) in block.iter().zip(block.iter().skip(1)) {
         if let (StmtKind::Assign(_, value), StmtKind::Op { op: Op::Check(Check::Unwritten), .. }) =
