@@ -1,10 +1,10 @@
-//! Arrays with which a kernel only accumulates: how many atomic steps its code has, and on which launches.
+//! Privatization of accumulators: the number of atomic operations in a kernel's code, and the launches it applies to.
 
 use weft_artifact::Assumptions;
 
 use crate::backend::host::tests::harness::llvm_assuming;
 
-/// How many atomic steps the code of a kernel has, for launches whose arrays share no memory.
+/// The number of atomic operations in a kernel's code, for launches with disjoint arrays.
 fn steps(body: &str, types: &str) -> usize {
     steps_for(body, types, Assumptions::ALL)
 }
@@ -18,13 +18,13 @@ fn steps_for(body: &str, types: &str, assumptions: Assumptions) -> usize {
 #[test]
 fn steps_in_a_copy_are_none() {
     let types = "uint8[::1], int32[::1]";
-    // The one is that which takes what the copy has.
+    // The only atomic operation adds a private copy to the array.
     assert_eq!(steps("cuda.atomic.add(out, x[i], 1)", types), 1);
     assert_eq!(steps("cuda.atomic.add(out, 0, x[i]); cuda.atomic.sub(out, 5, 1)", types), 1);
     assert_eq!(steps("if x[i] > 3: cuda.atomic.max(out, 2, 1)", types), 1);
     let floats = "float64[::1], float64[::1]";
     assert_eq!(steps("cuda.atomic.add(out, 0, x[i])", floats), 1);
-    // An index that may be beyond it.
+    // The index may be outside the private copy.
     assert!(steps("cuda.atomic.add(out, x[i], 1)", "int32[::1], int32[::1]") > 1);
     assert!(steps("cuda.atomic.add(out, i, x[i])", floats) > 1);
 }

@@ -1,4 +1,4 @@
-//! Kernels that are cut at barriers.
+//! Kernels with barriers, whose bodies become several parallel regions.
 
 use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
@@ -73,7 +73,7 @@ def k(x, out, n):
 
 #[test]
 fn barrier_in_a_loop_that_threads_leave_apart() {
-    // Thread i makes i % 7 turns; in each it reads what its neighbour wrote before the barrier.
+    // Thread `i` runs `i % 7` iterations, and in each reads what its neighbor wrote before the barrier.
     let source = "
 def k(out):
     s = cuda.shared.array(64, int64)

@@ -1,4 +1,4 @@
-//! What calls of functions become: copies in the kernel or calls, and what those take of a stack.
+//! Calls of device functions: which functions are inlined, and the stack sizes of kernels with calls.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ fn host(source: &str) -> HostEntry {
     output.artifact.kernels[0].host.expect("a host kernel")
 }
 
-/// `n` functions with `live` values that are used after a call of the one before.
+/// A chain of `n` functions, each of which calls the previous one and has `live` values that are live across the call.
 fn chain(n: usize, live: usize) -> String {
     let mut text = "def f0(x, t):\n    x[t] += 1\n    return x[t]\n".to_owned();
     for at in 1..n {
@@ -58,7 +58,7 @@ fn a_stack_is_as_large_as_what_is_called() {
     assert!(large.stack_bytes.is_some_and(|bytes| bytes > 160_000), "{large:?}");
 }
 
-/// `n` functions over a barrier, each of which calls the one before twice.
+/// A chain of `n` functions, each of which calls the previous one twice. The first one has a barrier.
 fn doubling(n: usize) -> String {
     let mut text = "def f0(s, x):\n    cuda.syncthreads()\n    return s[x % 8]\n".to_owned();
     for at in 1..n {
@@ -88,7 +88,7 @@ fn functions_over_a_barrier_are_copied_up_to_a_bound() {
 
 #[test]
 fn the_arrays_of_a_function_over_a_barrier_are_those_of_all_its_calls() {
-    // It returns an array of its caller's, so not one of its own.
+    // The function returns its caller's array, not its own array.
     let source = "
 def f(x, n):
     a = cuda.local.array(30000, float64)

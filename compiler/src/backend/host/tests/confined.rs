@@ -1,8 +1,9 @@
-//! Kernels that write nothing beside their arrays: what their guards prove costs nothing, what it does not is compared.
+//! Bounds-checked stores: a store that a guard proves to be in bounds has no check. Any other is compared with the
+//! bounds.
 
 use crate::backend::host::tests::harness::{Arg, array, confined, confined_llvm, kernel, matrix, padding};
 
-/// The body of a kernel's IR, without what it declares.
+/// The body of a kernel's IR, without the declarations of locals.
 fn body(source: &str, signature: &str) -> String {
     let output = confined(source, signature).output;
     assert!(output.artifact.kernels[0].can_bound_stores, "{source}");
@@ -55,14 +56,14 @@ fn what_is_not_known_is_compared() {
          if $i < $x.limit {\nstore $x.data[$i] = $t\n}\n}\n"
     );
     let compared = [
-        // A guard of something else; an index that is changed behind its guard, or below zero; one that memory holds.
+        // The guard has another bound; the index changes after the guard, or may be negative, or is loaded from memory.
         ("if i < x.size - 1:\n        i += 2\n        x[i] = 1", "$i < $x.limit"),
         ("if i < x.size - 1:\n        i -= 2\n        x[i] = 1", "($t >= $x.least) & ($t < $x.limit)"),
         ("if i < 100: x[i] = 1", "$i < $x.limit"),
         ("if i < x.size: x[i - 1] = 1", "($t >= $x.least) & ($t < $x.limit)"),
         ("if i < x.size: cuda.atomic.add(x, int(x[i]), 1)", "($t >= $x.least) & ($t < $x.limit)"),
         ("for k in range(x.size + 1): x[k] = 1", "$k < $x.limit"),
-        // Views are compared by the address.
+        // For views, the check compares addresses.
         ("y = x[i:]\n    y[3] = 1", "- $x.start <= $x.room - 8:uint64"),
         ("x.view(int32)[i] = 1", "- $x.start <= $x.room - 4:uint64"),
     ];
@@ -152,7 +153,7 @@ fn nothing_is_written_beside_an_array() {
     let want = |at: usize| if (100..100 + n).contains(&at) { at as i32 - 100 } else { -1 };
     assert!(memory.iter().enumerate().all(|(at, value)| *value == want(at)), "{memory:?}");
 
-    // A row is run over, the matrix is not.
+    // An index may exceed its axis, but the address must be in the matrix.
     let source = "def k(x, far):\n    i = cuda.grid(1)\n    x[0, i] = i\n    x[-1, i + far] = 7\n    x[i, 0] = -2\n";
     let rows = confined(source, "void(int32[:,::1], int64)");
     let mut memory = vec![-1_i32; 3000];

@@ -1,4 +1,4 @@
-//! From the text of a kernel to results in arrays.
+//! Compiles kernels from source, and runs them on arrays.
 
 #![expect(unsafe_code, reason = "runs compiled code on raw memory")]
 
@@ -22,12 +22,12 @@ use crate::{
     syntax::{ast::ModuleItem, free_chains, parse_module},
 };
 
-/// How many elements there are; an extent of 0 is none.
+/// The number of elements of an array. An extent of 0 is an unused axis.
 fn elements(shape: &[i64]) -> u64 {
     shape.iter().filter(|extent| **extent > 0).map(|extent| *extent as u64).product()
 }
 
-/// Lines of a function that do nothing with an argument, and so many that its calls stay calls.
+/// Lines of a function that only compute an unused value from an argument. They make it too large to be inlined.
 pub(super) fn padding(argument: &str) -> String {
     format!("    padding = {argument}\n{}", format!("    padding = padding + {argument}\n").repeat(150))
 }
@@ -39,7 +39,7 @@ pub(super) enum Arg {
     Int(i64),
     /// A `float32`.
     F32(f32),
-    /// A C array: its data and extents.
+    /// A C-contiguous array: its data, extents, and size of an element.
     Array(*mut c_void, [i64; 3], usize),
 }
 
@@ -62,17 +62,18 @@ pub(super) struct Kernel {
 
 type Entry = unsafe extern "C" fn(*mut HostContext);
 
-/// Compiles the last function of `source`; those before it are device functions, which each may call those before it.
+/// Compiles the last function of `source` as a kernel. The functions before it are device functions, and each may call
+/// the earlier ones.
 pub(super) fn kernel(source: &str, signature: &str) -> Kernel {
     loaded(output(source, signature, Target::Host(cpu())))
 }
 
-/// The same with the plan of a CPU that this machine need not be.
+/// Like [`kernel`], with the plan for another CPU. This machine need not have that CPU.
 pub(super) fn kernel_planned_as(source: &str, signature: &str, cpu: &str) -> Kernel {
     loaded(output(source, signature, Target::Host(cpu_planned_as(cpu))))
 }
 
-/// The names of what its plan for such a CPU consists of.
+/// The names of the transformations in a kernel's plan for a CPU.
 pub(super) fn plan_features(source: &str, signature: &str, cpu: &str) -> Vec<&'static str> {
     let request = request(source, signature, Target::Host(cpu_planned_as(cpu)));
     let outcome = pipeline::plan_features(&request).unwrap_or_else(|failure| failed(&failure));
@@ -84,12 +85,12 @@ fn loaded(output: Output) -> Kernel {
     Kernel { output, module }
 }
 
-/// The same of a kernel that writes nothing beside its arrays, for which a launch gives their bounds.
+/// Like [`kernel`], with bounds-checked stores.
 pub(super) fn confined(source: &str, signature: &str) -> Kernel {
     loaded(compiled(&confined_request(source, signature, Target::Host(cpu()))))
 }
 
-/// Its LLVM IR, as [`llvm`].
+/// Like [`llvm`], with bounds-checked stores.
 pub(super) fn confined_llvm(source: &str, signature: &str, cpu: &str) -> String {
     compiled(&confined_request(source, signature, Target::Host(cpu_for_code(cpu)))).llvm.expect("it was asked for")
 }
@@ -100,12 +101,12 @@ fn confined_request(source: &str, signature: &str, target: Target) -> Request {
     request
 }
 
-/// Its own IR, as the back end gets it.
+/// A kernel's weft IR, as the back end receives it.
 pub(super) fn cpu_ir(source: &str, signature: &str) -> String {
     output(source, signature, Target::Host(cpu())).ir.expect("it was asked for")
 }
 
-/// As [`kernel`], for any target.
+/// Compiles like [`kernel`], for any target.
 pub(super) fn output(source: &str, signature: &str, target: Target) -> Output {
     compiled(&request(source, signature, target))
 }
@@ -115,26 +116,26 @@ fn compiled(request: &Request) -> Output {
     outcome.made().expect("no function is overloaded")
 }
 
-/// The LLVM IR of a kernel after LLVM's passes, for a CPU of which the machine that runs the test need not be one.
+/// The LLVM IR of a kernel after LLVM's passes, for a CPU that this machine need not have.
 pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
     output(source, signature, Target::Host(cpu_for_code(cpu))).llvm.expect("it was asked for")
 }
 
-/// The same where a launch has arrays with short last extents, by argument.
+/// Like [`llvm`], with the [`short_extents`](Options::short_extents) of a launch.
 pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_extents: Vec<(u32, u8)>) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
     request.options.short_extents = short_extents;
     compiled(&request).llvm.expect("it was asked for")
 }
 
-/// The same for launches of which such facts hold.
+/// Like [`llvm`], with assumptions about the launches.
 pub(super) fn llvm_assuming(source: &str, signature: &str, cpu: &str, assumptions: Assumptions) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
     request.options.assumptions = assumptions;
     compiled(&request).llvm.expect("it was asked for")
 }
 
-/// The module that the back end gets.
+/// The module that the back end receives.
 pub(super) fn module(source: &str, signature: &str) -> Module {
     let request = request(source, signature, Target::Host(cpu()));
     let lowered = frontend::lower(&request).unwrap_or_else(|failure| failed(&failure)).made();
@@ -189,15 +190,15 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
 }
 
 impl Kernel {
-    /// Runs all blocks, in two calls, with scratch memory that holds rubbish.
+    /// Runs all blocks in two calls, with arbitrary bytes in the scratch memory.
     pub(super) fn launch(&self, grid: [u32; 3], block: [u32; 3], dynamic: u32, args: &[Arg]) {
-        // Raised, so that the code asks wherever it may.
+        // The flag is set, so the code calls `look` at each safepoint.
         let blocks: u64 = grid.iter().map(|&extent| u64::from(extent)).product();
         let watch = HostWatch { flag: &1, ..HostWatch::idle() };
         self.run((grid, block, dynamic), args, &watch, &[(0, blocks / 3), (blocks / 3, blocks)]);
     }
 
-    /// Runs all blocks, in one call, which is given up as soon as it asks.
+    /// Runs all blocks in one call, which is cancelled at the first safepoint.
     pub(super) fn launch_and_give_up(&self, grid: [u32; 3], block: [u32; 3], args: &[Arg]) {
         extern "C" fn stops(_: *const HostWatch) -> u32 {
             1
@@ -252,7 +253,7 @@ impl Kernel {
         for &(first, last) in ranges {
             let scratch = scratch[aligned..].as_mut_ptr();
             let mut context = HostContext::of_blocks(slots.as_ptr(), &raw const config, (first, last), scratch);
-            // SAFETY: slots, configuration and scratch are as the artifact says; the arrays outlive the call.
+            // SAFETY: slots, configuration and scratch are as the artifact specifies; the arrays outlive the call.
             unsafe { entry(&raw mut context) };
         }
     }

@@ -1,8 +1,8 @@
-//! The interior of a row: which loops it makes vectors of, and where it ends.
+//! Thread loops that are split into prologue, steady state and epilogue: which ones vectorize, and the split points.
 
 use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
-/// A body that LLVM gathers for unless the interior is told apart.
+/// A kernel with loads that LLVM makes gathers of, unless the steady state is split off.
 fn body(lines: &str) -> String {
     format!("def k(a, out, k):\n    i = cuda.grid(1)\n    n = a.size\n    if i < n:\n        {lines}\n")
 }
@@ -34,7 +34,7 @@ fn loops_that_look_at_neighbors_are_taken_together_between_the_borders() {
     assert!(!llvm.contains("masked.gather"), "{llvm}");
 }
 
-/// Zen's gathers are microcode.
+/// On AMD Zen, gathers are microcode.
 #[test]
 fn zen_loads_element_by_element() {
     let apart = body("out[i] = a[i * k] * a[i] + a[i]");

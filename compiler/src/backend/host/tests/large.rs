@@ -1,5 +1,5 @@
-//! Large kernels: what they compute. Where compiling took time with the square or cube of the size, they took from one
-//! minute to twenty: `docs/design/large-kernels.md` has the times and what was done.
+//! Results of large kernels. Algorithms of quadratic or cubic time in the compiler would make these tests take minutes
+//! (`docs/design/large-kernels.md`).
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::{
     target,
 };
 
-/// `n` calls of a function with a loop, each fed by the last.
+/// `n` calls of a function with a loop. Each call uses the previous one's result.
 fn calls(n: usize) -> String {
     let mut text = "
 def f(x, y):

@@ -1,4 +1,4 @@
-//! Loops that threads take together.
+//! Loop interchange: sequential loops with the thread loop inside.
 
 use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
@@ -47,13 +47,14 @@ def k(x, out):
             out[i] = x[i]
 ";
     let llvm = llvm(source, "void(int32[::1], int32[::1])", "x86-64-v3");
-    // Threads side by side need no test of whether the arrays overlap.
+    // Neighboring threads access contiguous elements, so the arrays need no alias check.
     assert!(llvm.contains("x i32>") && !llvm.contains("alias.scope"), "{llvm}");
 }
 
 #[test]
 fn strided_loops_with_other_ends() {
-    // What the rewriting must leave alone: a break, a variable that is read afterwards, a negative step.
+    // The rewrite of grid-stride loops must skip a loop with a `break`, with an induction variable that is read
+    // afterwards, and with a negative step.
     let source = "
 def k(x, out):
     t = cuda.threadIdx.x
@@ -145,7 +146,7 @@ def k(x, out):
         out[i] = total
 ";
     let signature = "void(float64[::1], float64[::1])";
-    // The second takes registers of 512 bits where it can.
+    // The second CPU prefers 512-bit vectors.
     for (cpu, name) in [("x86-64-v3", "sqrt.v4f64"), ("znver4", "sqrt.v8f64")] {
         let llvm = llvm(source, signature, cpu);
         assert!(llvm.contains(name), "{cpu}: {llvm}");

@@ -1,4 +1,4 @@
-//! Kernels compiled for this machine, loaded and run, against plain Rust.
+//! Tests of the CPU back end: they inspect the code of kernels, or run kernels and compare the results with plain Rust.
 
 mod accumulated;
 mod barriers;

@@ -1,5 +1,5 @@
-//! The order of threads: blocks in one row, rows along another axis, loops that threads take together, and branches that are
-//! none.
+//! Transformations that change the order of threads: block merging, axis interchange and loop interchange; and
+//! transformations of guards and branches.
 
 use crate::backend::host::{
     plan::{Plan, Vectors},
@@ -8,7 +8,7 @@ use crate::backend::host::{
 
 const MATRIX: &str = "void(int64[:,::1])";
 
-/// What a kernel leaves in a matrix of zeros, for several shapes of blocks and a grid that reaches beyond its ends.
+/// Checks a kernel's results on a matrix of zeros, for several block shapes and a grid that is larger than the matrix.
 fn each_shape(source: &str, expected: impl Fn(i64, i64, [u32; 3], [u32; 3]) -> i64) {
     let kernel = kernel(source, MATRIX);
     for (rows, columns) in [(1, 1), (7, 45), (33, 20)] {
@@ -135,7 +135,7 @@ def k(a, out):
     }
 }
 
-/// Where threads beyond both ends return, the others need no mask.
+/// If the threads beyond either end return, the others need no mask.
 #[test]
 fn a_corner_that_returns_is_a_bound() {
     let source = "

@@ -1,4 +1,4 @@
-//! Where threads look up, and that they leave where they are told to.
+//! Safepoints: which loops have them, and that threads exit there when a launch is cancelled.
 
 use crate::{
     analysis::Rematerializable,
@@ -9,7 +9,7 @@ use crate::{
     ir::{StmtKind, for_each_stmt},
 };
 
-/// For each loop of a module's functions, in order, whether threads look up in it.
+/// For each loop of a module's functions, in order, whether it has a safepoint.
 fn looks(source: &str) -> Vec<bool> {
     let module = module(source, "void(int64[::1], int64, int32)");
     let polling = Polling::of(&module);
@@ -94,7 +94,7 @@ def k(x, n, s):
 
 #[test]
 fn a_kernel_that_was_given_up_is_left() {
-    // They ask for more than their index in the grid, so that each block is run by itself.
+    // The kernels read more than a thread's index in the grid, so the blocks are not merged.
     let kernels = [
         "x[i] = 1 + 0 * cuda.threadIdx.x\nwhile True:\n    pass",
         "x[i] = 1 + 0 * cuda.threadIdx.x\nj = cuda.threadIdx.x\nwhile j >= 0:\n    j = (j + 1) % 7\ncuda.syncthreads()\nx[i] = 2",

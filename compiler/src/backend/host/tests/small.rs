@@ -1,4 +1,4 @@
-//! Small functions in place of their calls, and indices that conditions show to be no less than 0.
+//! Inlining of small functions, and indices that conditions prove to be nonnegative.
 
 use crate::backend::host::tests::harness::{cpu_ir, padding};
 

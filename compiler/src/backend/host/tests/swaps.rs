@@ -1,4 +1,4 @@
-//! Branches between barriers that become selections, steps and halves of a row.
+//! Branches between barriers: if-conversion with speculative stores, residue-class guards, and index-set splitting.
 
 use crate::backend::host::tests::harness::llvm;
 

@@ -1,5 +1,5 @@
-//! Tiles in a block's memory: how many sums a product of them has at a time, totals in memory, where what threads carry lies, and blocks
-//! near no border.
+//! Tiles in shared memory: the accumulators of a row tile, scalar promotion, prefetches, the layout of context arrays,
+//! and blocks away from borders.
 
 use crate::backend::host::{
     emit::frame::Offsets,
@@ -25,7 +25,7 @@ def product(a, b, c):
 ";
 const MATRICES: &str = "void(float32[:, ::1], float32[:, ::1], float32[:, ::1])";
 
-/// The most vectors that a loop of the code carries from turn to turn.
+/// The largest number of vectors that a loop of the code carries across its iterations.
 fn carried(llvm: &str) -> usize {
     let phis = |block: &str| block.lines().filter(|line| line.contains(" = phi <16 x float>")).count();
     llvm.split("\n\n").map(phis).max().unwrap_or(0)
@@ -47,7 +47,7 @@ fn totals_in_memory_are_carried() {
     for (total, sums) in [
         ("c[y, x]", 4),
         ("left[ty, 3]", 0),
-        // Another element in each turn.
+        // Each iteration accumulates into a different element.
         ("c[y + k, x]", 0),
         ("c[y, x + start]", 4),
     ] {
@@ -56,7 +56,8 @@ fn totals_in_memory_are_carried() {
     }
 }
 
-/// Rows of a matrix that the next turn loads are asked for, and nothing that hardware sees come or that is not known.
+/// The code prefetches the rows of a matrix that the next iteration loads. It does not prefetch unit-stride accesses,
+/// which the hardware recognizes, or addresses that it cannot compute yet.
 #[test]
 fn next_tiles_are_asked_for() {
     let near = |llvm: &str| {
@@ -74,7 +75,7 @@ fn next_tiles_are_asked_for() {
         ("the block's own memory", "left[15 - ty, tx]", 0),
         ("what may be a division by zero", "b[start // a.shape[0] + ty, x]", 0),
     ] {
-        // Eight rows at a time, and a loop for them.
+        // A strip has eight rows, and prefetches each.
         let source = source.replace("b[start + ty, x]", loads);
         let llvm = llvm(&source, MATRICES, "sapphirerapids");
         assert_eq!(near(&llvm), rows * 8, "{name}:\n{llvm}");
@@ -90,7 +91,7 @@ fn next_tiles_are_asked_for() {
         ("start += cuda.blockDim.y", 1),
         ("step += 0 if start > 64 else 16; start += step", 1),
         ("if start > 64:\n            start += 16\n        start += 16", 1),
-        // What is loaded is not known.
+        // The next address depends on a loaded value.
         ("start += int32(a[0, start]) + 16", 0),
     ] {
         let llvm = llvm(&counted(turn), MATRICES, "sapphirerapids");
@@ -98,7 +99,7 @@ fn next_tiles_are_asked_for() {
     }
 }
 
-/// What a row stores to one array does not end in the twelve bits that the next row's element of another one ends in.
+/// The addresses of elements in consecutive context arrays differ in their low twelve bits.
 #[test]
 fn what_threads_carry_lies_apart() {
     let source = "
@@ -125,7 +126,7 @@ def carry(a, out):
     }
 }
 
-/// Whether threads are near a border is asked once a block where its rows are alike.
+/// If all rows of a block have the same bounds, the code tests once per block whether it is near a border.
 #[test]
 fn blocks_near_no_border() {
     let source = "
@@ -145,7 +146,7 @@ def tiles(a, out):
     for (inside, asked) in [
         ("x >= 0 and x < w and y >= 0 and y < h", true),
         ("x >= 0 and x < w and y > 0 and 3 < y + 1 and h > y", true),
-        // Other threads of other rows.
+        // The bounds differ from row to row.
         ("x >= 0 and x + ty < w and y >= 0 and y < h", false),
         ("x >= ty and x < w and y >= 0 and y < h", false),
     ] {

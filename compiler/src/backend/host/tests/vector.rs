@@ -1,4 +1,4 @@
-//! Kernels without barriers: thread loops that vectorise, and guards in their bounds.
+//! Kernels without barriers: thread loops that vectorize, and guards that become their bounds.
 
 use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix};
 
@@ -426,7 +426,8 @@ def squares(a, out):
     assert!(!compares && llvm.contains("x i32>"), "{llvm}");
 }
 
-/// A loop of a few turns that each thread runs by itself is not eight turns at a time and a second loop for the rest.
+/// A sequential loop inside a thread loop is not unrolled at run time, as most iterations would run in the remainder
+/// loop.
 #[test]
 fn loops_of_one_thread_are_not_unrolled() {
     let source = "

@@ -1,4 +1,4 @@
-//! Which loops are taken to wait for other threads.
+//! Which loops are assumed to wait for other threads.
 
 use crate::{analysis::WaitAnalysis, backend::host::tests::harness::module, ir::Circles};
 
@@ -21,9 +21,9 @@ fn loops_that_wait() {
         "while x[i] == 0:\n    x[i + 1] += 1",
         "while x[i] == 0:\n    if n > 3:\n        x[i] += 1",
         "for j in range(n):\n    if x[i] == 3:\n        break",
-        // The place is computed in each turn.
+        // Each iteration computes the address.
         "while True:\n    j = i % 3\n    if cuda.atomic.cas(x, j, 0, 1) == 0:\n        break",
-        // A turn counts if another thread has come so far.
+        // An iteration makes progress only if another thread has made progress.
         "t = 0\nwhile t < n:\n    if cuda.atomic.add(x, i, 0) < 0:\n        t += 1",
         "t = 0\nwhile t < n:\n    if cuda.atomic.add(x, t, 0) < 0:\n        t += 1",
         "t = n\nwhile t >= 0:\n    if i == n:\n        t -= 1\n    else:\n        if cuda.atomic.add(x, i, 0) < 0:\n            t -= 1",

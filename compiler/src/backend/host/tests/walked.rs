@@ -1,4 +1,4 @@
-//! Walks along rows: what several turns load is a vector of each row.
+//! Transposed rows: strided accesses along rows that become vector loads and stores of each row.
 
 use crate::backend::host::tests::harness::{
     Arg, Kernel, array, kernel, kernel_planned_as, llvm, matrix, plan_features,
@@ -16,10 +16,10 @@ def product(a, x, out):
 
 const SIGNATURE: &str = "void(float32[:,::1], float32[::1], float32[::1])";
 
-/// A CPU whose vectors have masks.
+/// A CPU with masked vectors.
 const MASKS: &str = "sapphirerapids";
 
-/// How often a kernel takes a vector of rows.
+/// The number of vector loads of rows in a kernel's code.
 fn rows(source: &str, signature: &str, cpu: &str) -> usize {
     llvm(source, signature, cpu).matches("@llvm.masked.load.v16f32").count()
 }
@@ -69,7 +69,7 @@ def running(a, out, m):
 
 const OF_RUNNING: &str = "void(float32[:,::1], float32[:,::1], int64)";
 
-/// How often a kernel stores a vector of rows.
+/// The number of vector stores of rows in a kernel's code.
 fn stored(source: &str, cpu: &str) -> usize {
     llvm(source, OF_RUNNING, cpu).matches("@llvm.masked.store.v16f32").count()
 }
@@ -107,7 +107,7 @@ fn turns_that_not_all_threads_have_are_taken_together() {
         assert!(stored(&with(turns), MASKS) >= 16, "{turns}");
         assert_eq!(stored(&with(turns), "x86-64-v3"), 0, "{turns}");
     }
-    // Of these threads neither begin together nor stay in step.
+    // The threads of these loops start at different columns, or have different strides.
     for turns in ["range(i, m)", "range(0, m, i + 1)"] {
         assert_eq!(stored(&with(turns), MASKS), 0, "{turns}");
     }
@@ -173,7 +173,7 @@ def both(a, x, lengths, firsts, out):
             let expected: Vec<f64> = lengths.iter().map(|&to| x[..to as usize].iter().sum()).collect();
             let args = [matrix(&mut a, n, 20), array(&mut x), array(&mut lengths), array(&mut firsts), array(&mut out)];
             kernel.launch([2, 1, 1], [32, 1, 1], 0, &args);
-            // Small integers: -0.0, which an empty sum in Rust is, is none of the results.
+            // The sums are small integers. Adding 0.0 replaces -0.0, the result of an empty sum in Rust.
             let bits = |sums: &[f64]| sums.iter().map(|&sum| (sum + 0.0).to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&firsts), bits(&expected), "{n} threads, {cpu}");
             assert!(out.iter().all(|&total| total.to_bits() == 20.0_f32.to_bits()), "{n} threads, {cpu}");

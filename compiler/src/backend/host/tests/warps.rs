@@ -1,4 +1,4 @@
-//! Warps that work on rows of their own: blocks of 32 threads whose lanes are registers.
+//! Warps that each process a row: they become blocks of 32 threads, whose lanes exchange values in registers.
 
 use weft_artifact::Assumptions;
 
@@ -38,7 +38,7 @@ fn only_rows_of_whole_warps_are_asked_for() {
         llvm_assuming(source, MATRIX, "x86-64-v4", Assumptions { warps, ..Assumptions::ALL })
     };
     assert_ne!(code(PRODUCTS, true), code(PRODUCTS, false));
-    // A block that waits together is one.
+    // A block with a barrier is not split into warps.
     let waits = PRODUCTS.replace("        if lane == 0:", "        cuda.syncthreads()\n        if lane == 0:");
     assert_eq!(code(&waits, true), code(&waits, false));
 }
@@ -61,6 +61,6 @@ def sums(starts, x, y):
     let code = llvm_assuming(source, signature, "x86-64-v4", Assumptions::ALL);
     let adds_vectors = |code: &str| code.contains("fadd contract <16 x float>");
     assert!(adds_vectors(&code), "threads load neighbors");
-    // Where somebody may write it, nobody knows that all threads load the same.
+    // If a thread may write the array, the compiler cannot assume that all threads load the same value.
     assert!(!adds_vectors(&llvm(source, signature, "x86-64-v4")));
 }
