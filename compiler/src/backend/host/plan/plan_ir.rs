@@ -275,8 +275,8 @@ pub(crate) struct Segment {
     /// The body for the threads of one residue class, if no other thread has an effect.
     /// [`residue`](super::domain::residue) creates it.
     pub every: Option<Every>,
-    /// The body for threads up to a computed bound, if no other thread has an effect. [`scaled`](super::domain::scaled)
-    /// creates it.
+    /// The body for indices with a non-unit stride, without tests for negative indices. It may run for the threads up
+    /// to a computed position alone, if no other thread has an effect. [`scaled`](super::domain::scaled) creates it.
     pub multiples: Option<Multiples>,
     /// The threads store at an unknown distance from each other: the loop is not vectorized.
     pub scatters: bool,
@@ -333,8 +333,8 @@ pub(crate) struct Multiples {
     /// Two ranges for each index. The first has the value for the row's first thread and the value it is compared with;
     /// the bound of the second is the growth per thread.
     pub of: Guard,
-    /// The number of indices that are bounds, if their growth is positive: each condition holds for the threads up to a
-    /// position, or from it on. The other indices are nonnegative for these threads.
+    /// The first `bounds` indices limit the threads, if their growth is positive: each of their conditions holds for
+    /// the threads up to a position, or from it on. The other indices are nonnegative for these threads.
     pub bounds: usize,
     /// The body without the condition and without tests for negative indices, and its guard within the bounds.
     pub part: Interior,
