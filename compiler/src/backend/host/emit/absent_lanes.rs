@@ -1,4 +1,16 @@
-//! Threads of a strip whose last ones may not be there: the last one that is stands in for them.
+//! Tail folding of strip-mined thread loops: the last strip of a row is as wide as the others, so its last lanes may be
+//! absent.
+//!
+//! ```text
+//! for from in low..high by width:
+//!     for lane in 0..width:
+//!         if from + lane < high: node
+//! ```
+//!
+//! The nodes of the strip test each lane as above. Code without effects instead runs for an absent lane with the thread
+//! index of the last present one (`lanes_or_last`), or for all lanes without a test (`unasked`). Only strips with
+//! transposed accesses ([`Strips::walked`](crate::backend::host::plan::Strips::walked)) are padded: they need vectors
+//! in the last strip, too.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -17,8 +29,7 @@ use crate::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// All threads of a row that walk along rows of their own: the last strip is as wide as the others, and each of its threads is asked
-    /// whether it is there.
+    /// Emits all threads of a row in strips of the full width. Each lane tests whether it is present.
     pub(crate) fn walking_strips(
         &mut self,
         common: &Common<'_, 'ctx>,
@@ -43,12 +54,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Which of the strip's threads is present.
+    /// The lane that the current code runs for.
     pub(crate) fn present(&self) -> Option<IntValue<'ctx>> {
         Some(self.strip.as_ref()?.present?.1)
     }
 
-    /// Which thread of the strip that is here is the last one.
+    /// The number of the last present lane, counted from the strip's first. If it is not less than the width, all lanes
+    /// are present.
     pub(crate) fn last_lane(&self) -> Result<IntValue<'ctx>> {
         let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
         let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
@@ -57,7 +69,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(builder.build_int_sub(builder.build_int_sub(high, *from, "")?, self.int(1), "last")?)
     }
 
-    /// Makes a thread of the strip the present one, or the last one in its place if it is not there.
+    /// Makes a lane the current one, or the last present lane in its place if it is absent.
     fn stand_in(&mut self, lane: IntValue<'ctx>, last: IntValue<'ctx>) -> Result<()> {
         let at = self.choose("llvm.umin", lane, last.into())?;
         let Some(strip) = self.strip.as_mut() else { return internal("lanes of no strip") };
@@ -68,7 +80,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs `body` for each thread of the strip, and once more for the last one in place of each that is not there.
+    /// Runs `body` for each lane of the strip. For an absent lane, the thread index is that of the last present lane;
+    /// `body` gets the number of the absent one.
     pub(crate) fn lanes_or_last(&mut self, body: impl Fn(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
         let last = self.last_lane()?;
         self.lanes(false, |this, _| {
@@ -78,7 +91,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// Of each thread of the strip whether it is there.
+    /// For each lane of the strip, whether it is present.
     pub(crate) fn lanes_there(&self) -> Result<Vec<IntValue<'ctx>>> {
         let last = self.last_lane()?;
         let most = self.strip.as_ref().map_or(0, |strip| strip.most);
@@ -86,7 +99,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((0..most).map(is_there).collect::<std::result::Result<_, _>>()?)
     }
 
-    /// As [`Self::lanes_or_last`], for the first `lanes`, as straight code of which no vectors are made.
+    /// As [`Self::lanes_or_last`], for the first `lanes`, as straight-line scalar code.
     pub(crate) fn first_lanes_or_last(
         &mut self,
         lanes: u32,
@@ -102,7 +115,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs `body` for all threads of the strip, whether they are there or not.
+    /// Runs `body` for all lanes of the strip, without a test whether they are present.
     pub(crate) fn unasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let asked = self.strip.as_mut().map(|strip| std::mem::take(&mut strip.asked));
         body(self)?;
@@ -110,7 +123,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs `body` in a copy of what the strip carries, for one thread after the other.
+    /// Runs `body` lane by lane, in scalar code, on copies of the strip's arrays.
     pub(crate) fn one_by_one(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.aside(|this| {
             let before = this.strip.clone();

@@ -1,8 +1,11 @@
-//! The promise to LLVM that the threads of a loop may run side by side: an access group on every access, and the loop
-//! that names the group. LLVM then vectorises without asking whether two arrays overlap.
+//! Loop metadata of thread loops: parallel accesses, and how LLVM compiles the loop.
 //!
-//! Threads of a block are not ordered between barriers, so a program in which two of them touch one place, and one of
-//! them writes, means nothing, unless it uses atomics or fences: loops with these make no promise.
+//! A parallel loop has all of its accesses in an access group, which the loop names (`llvm.loop.parallel_accesses`).
+//! LLVM then vectorizes it without run-time checks whether pointers alias.
+//!
+//! This is legal because the threads of a block are not ordered between barriers: if two of them access one address and
+//! one writes, the program has a data race, unless it uses atomic operations or fences. Loops with these are not
+//! annotated.
 
 #![expect(unsafe_code, reason = "LLVM's C interface, for metadata that inkwell cannot express")]
 
@@ -26,50 +29,50 @@ use inkwell::{
 
 use crate::backend::llvm::{Result, internal};
 
-/// A module with nothing in it but the named metadata `weft.access`, whose operand is a distinct node without
-/// operands: an access group. LLVM's C interface can make none.
+/// The bitcode of a module that contains only the named metadata `weft.access`. Its operand is an access group: a
+/// distinct node without operands, which LLVM's C interface cannot create.
 static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"));
 
-/// How many threads [`Shape::Few`] are.
+/// Unroll factor of [`Shape::Few`].
 const FEW: u64 = 4;
 
-/// What LLVM is to make of a loop of threads.
+/// How LLVM compiles a thread loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// As it sees fit.
+    /// LLVM decides.
     Loop,
-    /// Vectors, and these one after the other.
+    /// Vectorized, then fully unrolled.
     Vectors,
-    /// The threads' operations one after the other.
+    /// Fully unrolled before vectorization.
     Straight,
-    /// A loop of single threads.
+    /// Not vectorized.
     Single,
-    /// A loop of a few single threads at a time.
+    /// Unrolled by [`FEW`].
     Few,
-    /// A loop that stays as it is.
+    /// Not unrolled.
     Rolled,
 }
 
-/// Makes the promise for loops of one context.
+/// Annotates the loops of one LLVM context.
 #[derive(Debug)]
 pub(crate) struct Parallel<'ctx> {
     context: &'ctx Context,
     group: LLVMMetadataRef,
     access_kind: u32,
     loop_kind: u32,
-    /// The CPU loads and stores vectors of all types under a mask.
+    /// Whether the CPU has masked vector loads and stores for all element types.
     pub masks: bool,
 }
 
 impl<'ctx> Parallel<'ctx> {
-    /// Makes the access group, for a CPU whose vectors have masks or not.
+    /// Creates the access group.
     pub(crate) fn new(context: &'ctx Context, masks: bool) -> Result<Self> {
         let raw = context.as_ctx_ref();
-        // SAFETY: the bytes are static; the module that reads them is read to its end below.
+        // SAFETY: the bytes are static, and the whole module is read from them below.
         let buffer =
             unsafe { LLVMCreateMemoryBufferWithMemoryRange(GROUP.as_ptr().cast(), GROUP.len(), c"access".as_ptr(), 0) };
         let mut module = ptr::null_mut();
-        // SAFETY: context and buffer are alive; the call takes the buffer over.
+        // SAFETY: context and buffer are alive; the call takes ownership of the buffer.
         let failed = unsafe { LLVMGetBitcodeModuleInContext2(raw, buffer, &raw mut module) };
         if failed != 0 || module.is_null() {
             return internal("LLVM cannot read the access group");
@@ -89,8 +92,8 @@ impl<'ctx> Parallel<'ctx> {
         Ok(Self { context, group, access_kind, loop_kind, masks })
     }
 
-    /// Tells LLVM of a loop of threads, all blocks from `first` on to the end of the function: whether they may run side by side,
-    /// and what is to become of it.
+    /// Annotates a thread loop: whether its accesses are parallel, and how LLVM compiles it. The loop consists of all
+    /// basic blocks from `first` to the end of the function; `back` is its latch branch.
     pub(crate) fn promise(&self, first: BasicBlock<'ctx>, back: InstructionValue<'ctx>, parallel: bool, shape: Shape) {
         let mut properties = Vec::new();
         if parallel {
@@ -100,7 +103,8 @@ impl<'ctx> Parallel<'ctx> {
         match shape {
             Shape::Loop => {}
             Shape::Vectors => {
-                // Of a constant number of turns LLVM would make straight code before it looks for vectors.
+                // LLVM fully unrolls loops of a constant trip count before the vectorizer. Here it must unroll after
+                // it.
                 let unrolled = self.node(&mut [self.text("llvm.loop.unroll.full")]);
                 let vectors = self.node(&mut [self.text("llvm.loop.isvectorized")]);
                 let then = self.text("llvm.loop.vectorize.followup_all");
@@ -124,7 +128,7 @@ impl<'ctx> Parallel<'ctx> {
         }
     }
 
-    /// Puts all accesses of all blocks from `first` on, to the end of the function, into the access group.
+    /// Puts the accesses of all basic blocks from `first` to the end of the function into the access group.
     fn mark_accesses(&self, first: BasicBlock<'ctx>) {
         let context = self.context.as_ctx_ref();
         // SAFETY: the group is a node of the context.
@@ -151,11 +155,11 @@ impl<'ctx> Parallel<'ctx> {
     }
 
     fn text(&self, text: &str) -> LLVMMetadataRef {
-        // SAFETY: the text is given with its length; LLVM copies it.
+        // SAFETY: the string is passed with its length; LLVM copies it.
         unsafe { LLVMMDStringInContext2(self.context.as_ctx_ref(), text.as_ptr().cast(), text.len()) }
     }
 
-    /// Gives a loop its properties, by its back branch.
+    /// Attaches properties to a loop, at its latch branch.
     fn set_properties(&self, back: InstructionValue<'ctx>, properties: &[LLVMMetadataRef]) {
         let context = self.context.as_ctx_ref();
         // SAFETY: no operands are read from the null pointer, because their number is zero.
@@ -163,8 +167,7 @@ impl<'ctx> Parallel<'ctx> {
         let mut operands = vec![place];
         operands.extend(properties);
         let id = self.node(&mut operands);
-        // A loop's identity is a node whose first operand is itself.
-        // SAFETY: `place` is temporary, and is gone after this.
+        // A loop ID is a node whose first operand is the node itself.
         unsafe { LLVMMetadataReplaceAllUsesWith(place, id) };
         // SAFETY: the node is one of the context.
         let id = unsafe { LLVMMetadataAsValue(context, id) };

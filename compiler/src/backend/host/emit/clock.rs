@@ -1,6 +1,6 @@
-//! Clocks of the host: the processor's counter, and nanoseconds of the system's clock.
+//! Clocks of the host: the CPU's cycle counter, and the system's real-time clock in nanoseconds.
 //!
-//! Code of ours can name no function of the C library's, so it asks the kernel itself.
+//! Generated code is not linked to the C library, so it makes the system call itself.
 
 use inkwell::{types::BasicMetadataTypeEnum, values::BasicValueEnum, values::IntValue};
 
@@ -9,7 +9,7 @@ use crate::{
     ir::Clock,
 };
 
-/// The time now: an `i32` of [`Clock::Cycles32`], else an `i64`.
+/// The current time: an `i32` for [`Clock::Cycles32`], else an `i64`.
 pub(crate) fn now<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, clock: Clock) -> Result<IntValue<'ctx>> {
     let context = emitter.cx.types.context;
     let cycles = || {
@@ -31,7 +31,8 @@ pub(crate) fn now<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, clock: Clock) -> Re
     }
 }
 
-/// The numbers of `clock_gettime` and its text, by the processor; clock 0 is the time of the day, as a GPU's is.
+/// The system call `clock_gettime` on each architecture: its number, and the instruction and constraints of the inline
+/// assembly. Clock 0 is the real-time clock, which a GPU's `%globaltimer` corresponds to.
 const ASK: Option<(u64, &str, &str)> = if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
     Some((228, "syscall", "={rax},{rax},{rdi},{rsi},~{rcx},~{r11},~{memory}"))
 } else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
@@ -45,7 +46,7 @@ fn nanoseconds<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>) -> Result<IntValue<'ct
     let long = context.i64_type();
     let Some((number, text, constraints)) = ASK else { return internal("this system's clock is not known") };
     let pair = long.array_type(2);
-    // In the entry block, so that a loop does not take more of the stack at every turn.
+    // The `alloca` is in the entry block, so that a loop does not grow the stack in each iteration.
     let here = emitter.current()?;
     let Some(entry) = emitter.value.get_first_basic_block() else { return internal("a function without a block") };
     match entry.get_first_instruction() {

@@ -1,4 +1,15 @@
-//! Rows in parts of which each thread's index has one quotient ([`crate::backend::host::plan::Quotients`]).
+//! Index-set splitting of a row where a quotient of the thread index changes ([`Quotients`]).
+//!
+//! ```text
+//! for x in 0..row:                        for each part of the row in which (first + x) / w is one value:
+//!     i = first + x                           q, r = divmod(first + start of the part, w)
+//!     a[i / w, i % w]                         for x in 0..length of the part:
+//!                                                 a[q, r + x]
+//! ```
+//!
+//! In a part, quotients are uniform and remainders grow by one from thread to thread, so accesses have unit stride. It
+//! is legal for merged blocks, in which any thread may be the first of a part. The split pays if parts are long: the
+//! launch computes that ([`Quotients::is_worth`]), and otherwise the row is one part, which runs the original code.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -14,7 +25,7 @@ use crate::backend::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// The present row of threads: in one piece, or in parts where that is worth it.
+    /// Emits the current row: in parts if that pays, else in one part.
     pub(crate) fn parts_of_row(&mut self, quotients: &Quotients) -> Result<()> {
         let frame = self.hooks.frame.get();
         let int = frame.row.get_type();
@@ -48,13 +59,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Divides for the part that begins at the thread of index `base`; gives how many of the `left` threads are in it.
+    /// Computes the quotients and remainders for the part that begins at the thread with index `base`. Returns how many
+    /// of the `left` threads the part has.
     fn divide(&mut self, quotients: &Quotients, base: IntValue<'ctx>, left: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let mut values = vec![base];
         let mut threads = index(&self.emitter, left)?;
         for division in &quotients.divisions {
             let by = self.emitter.emit_int(division.by)?;
-            // Where a divisor is smaller nobody asks for what comes of it.
+            // The results for a divisor less than 1 are not used. The maximum avoids a division by zero.
             let by = self.choose("llvm.smax", by, by.get_type().const_int(1, false).into())?;
             let (of, cuts) = match division.dividend {
                 Dividend::Index => (0, true),

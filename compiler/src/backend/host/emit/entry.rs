@@ -1,4 +1,15 @@
-//! The entry of a kernel: parameters, the loop over blocks, and inside it the nodes of the plan.
+//! The entry of a kernel with thread loops: the parameters, the loop over blocks, and inside it the nodes of the plan.
+//!
+//! ```text
+//! load arguments and launch configuration
+//! for block in first..last:       (advances by several blocks where the plan merges neighbors along x)
+//!     nodes of the plan
+//!     poll for cancellation, if a block may run for long
+//! combine privatized accumulators with their arrays
+//! ```
+//!
+//! A merged block is a block whose rows are as long as those of its parts together. The executor's worker threads run
+//! disjoint ranges of blocks.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -34,44 +45,44 @@ use crate::{
 
 /// Emits one kernel.
 pub(crate) struct KernelEmitter<'a, 'ctx> {
-    /// Emits statements at the position.
+    /// Emits statements at the current position.
     pub emitter: FunctionEmitter<'a, 'ctx>,
-    /// What registers mean at the position.
+    /// The values of special registers at the position.
     pub hooks: &'a HostHooks<'a, 'ctx>,
-    /// What to emit.
+    /// The plan to emit.
     pub plan: &'a Plan,
-    /// Where things are in scratch memory.
+    /// The layout of scratch memory.
     pub offsets: &'a Offsets,
-    /// Promises that threads are independent.
+    /// Annotates thread loops as parallel.
     pub parallel: &'a Parallel<'ctx>,
-    /// Emits in the entry block, where every `alloca` stands.
+    /// Emits into the entry block, which contains every `alloca`.
     pub allocas: Builder<'ctx>,
-    /// By the local's index: the place of a thread's own while it runs.
+    /// The slot of each private local, by the local's index.
     pub own_places: Vec<Option<PointerValue<'ctx>>>,
-    /// What is known of all threads of a warp that is a block: guards around the position.
+    /// Guards around the position that hold for all lanes, where a warp is a block.
     pub granted: Vec<Guard>,
-    /// Where a warp that is a block has what its threads carry.
+    /// The arrays of the warp, where a warp is a block.
     pub carried: Carried<'ctx>,
-    /// By the local's index: the place of a fixed local's value for a row of threads.
+    /// The slot for the value of each rematerializable local in a row, by the local's index.
     pub row_places: Vec<Option<PointerValue<'ctx>>>,
-    /// Where `threadIdx.y` and `.z` of the present row are kept.
+    /// The slots of the current row's `threadIdx.y` and `.z`.
     pub row_place: [PointerValue<'ctx>; 2],
-    /// Threads of a block, an `i32`.
+    /// Number of threads in the block, an `i32`. A merged block counts as one.
     pub threads: IntValue<'ctx>,
-    /// Where the next block begins.
+    /// The basic block in which the current thread block ends.
     pub block_end: BasicBlock<'ctx>,
-    /// Segments become functions of their own ([`crate::backend::host::emit::outline`]).
+    /// Each region becomes a function ([`crate::backend::host::emit::outline`]).
     pub outlines: bool,
-    /// After, and the step of, each lifted loop around the position.
+    /// The exit and the step of each [`Node::Loop`](crate::backend::host::plan::Node::Loop) around the position.
     pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
-    /// The strip of threads that is here, if it is no row.
+    /// The current strip, inside a strip-mined thread loop and where a warp is a block.
     pub strip: Option<Strip<'ctx>>,
-    /// What the present turn of a walk along rows has in place of loads.
+    /// The replacements of loads and stores in the current iteration of a transposed loop.
     pub turned: Vec<Turned<'ctx>>,
 }
 
-/// Declares and fills the entry of a kernel whose threads are loops: it hands on what the context holds. The blocks are
-/// a function of their own because only a parameter can be said to be nobody else's.
+/// Declares and fills the entry of a kernel with thread loops: it passes the fields of the context to the function that
+/// runs the blocks. That one is a separate function because only a parameter can be `noalias`.
 pub(crate) fn declare_outer<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     symbol: &str,
@@ -106,7 +117,7 @@ pub(crate) fn declare_outer<'ctx>(
     Ok(())
 }
 
-/// Declares the function of the blocks: `void(slots, config, first, last, scratch, context)`.
+/// Declares the function that runs the blocks: `void(slots, config, first, last, scratch, context)`.
 pub(crate) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx> {
     use inkwell::attributes::{Attribute, AttributeLoc};
     let context = cx.types.context;
@@ -129,7 +140,7 @@ pub(crate) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx>
     value
 }
 
-/// The values at the start of the entry.
+/// The values that the function reads first.
 struct Start<'ctx> {
     frame: Frame<'ctx>,
     watch: Watch<'ctx>,
@@ -137,7 +148,7 @@ struct Start<'ctx> {
     last: IntValue<'ctx>,
 }
 
-/// Fills the entry.
+/// Fills the function that runs the blocks.
 pub(crate) fn emit<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     value: FunctionValue<'ctx>,
@@ -159,7 +170,7 @@ pub(crate) fn emit<'ctx>(
         hooks.seen.set(Some(Seen::declare(&cx.types, &allocas, start.frame.context, false)?));
     }
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
-    // The emitter's own first block is the loop over blocks' first.
+    // The first block of the emitter precedes the loop over blocks.
     let prologue = emitter.current()?;
     builder.build_unconditional_branch(prologue)?;
 
@@ -225,7 +236,7 @@ fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: Functi
     Ok(Start { frame, watch, first, last })
 }
 
-/// The frame of a launch configuration; it is nobody's thread and in no block.
+/// The frame of a launch configuration. `threadIdx` and `blockIdx` are zero.
 pub(crate) fn frame<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
@@ -237,7 +248,7 @@ pub(crate) fn frame<'ctx>(
     let range = types.context.get_kind_id("range");
     let field = |index: u64, name: &str, limit: Option<u64>| -> Result<IntValue<'ctx>> {
         let at = types.context.i64_type().const_int(index, false);
-        // SAFETY: the ABI gives eight cells of 32 bits.
+        // SAFETY: the ABI has eight 32-bit fields here.
         let place = unsafe { builder.build_in_bounds_gep(int, config, &[at], "")? };
         let value = builder.build_load(int, place, name)?.into_int_value();
         if let (Some(limit), Some(load)) = (limit, value.as_instruction()) {
@@ -261,7 +272,7 @@ pub(crate) fn frame<'ctx>(
     Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row, rows, dynamic_bytes, scratch, context })
 }
 
-/// The place of a linear number, in which `x` runs fastest.
+/// Converts a linear index to coordinates. `x` varies fastest.
 pub(crate) fn place_of<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
@@ -278,7 +289,7 @@ pub(crate) fn place_of<'ctx>(
     Ok([narrow(x)?, narrow(y)?, narrow(z)?])
 }
 
-/// Stores the slots' values into the parameters' places, which never change afterwards.
+/// Loads the launch's arguments into the locals of the parameters. No statement assigns these locals.
 pub(crate) fn receive<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     function: &ir::Function,
@@ -292,7 +303,7 @@ pub(crate) fn receive<'ctx>(
         next += slot_type(info.ty).cells() as u64;
         let value = emitter.builder.build_load(types.memory(info.ty)?, cell, &info.name)?;
         if info.ty == Type::BOOL {
-            // A byte from the host: every value but 0 is true.
+            // The host passes a byte. Every nonzero value is true.
             let byte = value.into_int_value();
             let zero = byte.get_type().const_zero();
             let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
@@ -313,7 +324,7 @@ pub(crate) fn receive<'ctx>(
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Makes places for the threads' own locals and arrays.
+    /// Allocates the slots of private locals, and the local arrays that are not live across a barrier.
     pub(crate) fn declare_own(&mut self) -> Result<()> {
         let (cx, function) = (self.emitter.cx, self.emitter.function);
         for (id, local) in function.locals.iter() {
@@ -332,12 +343,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// `true` if a local belongs to a thread.
+    /// Whether a local is private to a thread. Other locals are shared by the block.
     pub(crate) fn is_own(&self, local: LocalId) -> bool {
         self.plan.own.get(local.index()).copied().unwrap_or(true)
     }
 
-    /// The loop over blocks `first..last`; leaves the function.
+    /// Emits the loop over blocks `first..last`, and the return from the function.
     fn blocks(&mut self, start: &Start<'ctx>, carried: &[Carried<'ctx>]) -> Result<()> {
         let types = self.emitter.cx.types;
         let (int, long) = (types.context.i32_type(), types.context.i64_type());
@@ -353,7 +364,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let any = builder.build_int_compare(IntPredicate::ULT, start.first, start.last, "")?;
         builder.build_conditional_branch(any, head, done)?;
         if !self.plan.privatized.is_empty() {
-            // Who is told to leave brings what it has.
+            // A worker that stops on cancellation still combines its private copies with the arrays.
             self.hooks.stop_to.set(Some(done));
         }
 
@@ -415,16 +426,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// How many neighboring blocks may be joined in this launch; `None` if none ever are.
+    /// How many neighboring blocks this launch may merge; `None` if the plan does not merge blocks.
     fn most_joined(&self) -> Result<Option<IntValue<'ctx>>> {
         let Some(extents) = self.plan.joins.as_ref().filter(|_| !self.outlines) else { return Ok(None) };
         let builder = &self.emitter.builder;
         let extent = self.hooks.frame.get().block_dim[0];
         let int = extent.get_type();
-        // What threads keep in scratch memory has room for a block's.
+        // Context arrays and masks have one element for each thread of the largest block.
         let keeps =
             !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
-        // What a row of many turns touches in one of them is then in one piece.
+        // If indices cannot wrap in it (`long_rows`), a row may be longer than a block. Each iteration of an
+        // interchanged loop then accesses a longer contiguous range.
         let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };
         let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (longest, extent) };
         let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
@@ -436,7 +448,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(Some(most))
     }
 
-    /// Makes so many neighboring blocks one.
+    /// Makes one block of `width` neighboring blocks along `x`.
     fn join(&mut self, width: IntValue<'ctx>) -> Result<()> {
         let frame = self.hooks.frame.get();
         let [x, y, z] = frame.block_dim;
@@ -447,7 +459,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// One block.
+    /// Emits one block.
     pub(crate) fn body(&mut self) -> Result<()> {
         let plan = self.plan;
         if let Some(alive) = plan.cut.alive {

@@ -1,5 +1,21 @@
-//! Rows of a known length: a loop of so many turns, which becomes straight code. Where a row has bounds all threads run, and those without
-//! a part store what was there. Strips of several such rows.
+//! Thread loops for rows of a known length: a copy with a constant trip count, which LLVM unrolls to straight-line
+//! vector code.
+//!
+//! ```text
+//! if the row has 16 threads:
+//!     for x in 0..16:                         (unrolled)
+//!         value = body, if low <= x < high
+//!         out[x] = value if low <= x < high else out[x]
+//! else:
+//!     for x in low..high: body
+//! ```
+//!
+//! A block's row length is only known at launch, so the other loop remains. In the copy, all threads of a row with
+//! bounds run. A thread outside the bounds stores the value that its element has: a masked store would delay a load of
+//! the same memory soon after it. [The plan](crate::backend::host::plan::vector::fixed_rows) decides where that is
+//! legal: no other thread may access the element. The copy pays for short bodies only.
+//!
+//! Strips of several rows (`strips.rs`) get such a copy, too.
 
 use inkwell::{
     IntPredicate,
@@ -24,7 +40,7 @@ use crate::{
     ir::{ExprId, Stmt, StmtKind},
 };
 
-/// How rows of a known length run a segment.
+/// How rows of the known length run a region.
 pub(crate) struct Known<'a> {
     /// The length.
     width: u64,
@@ -32,16 +48,16 @@ pub(crate) struct Known<'a> {
 }
 
 enum Body<'a> {
-    /// All threads have a part in it.
+    /// All threads run the region's body.
     All,
-    /// Some have.
+    /// The threads within bounds run the region's body.
     Some(fixed_rows::Whole),
-    /// Those that are near no border do, in this copy; the others run the segment's body.
+    /// The threads of the steady state run this copy; the others run the region's body.
     Interior(&'a Interior, fixed_rows::Whole),
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// How rows run a segment that have as many threads as rows seem to have, if that is worth a copy.
+    /// How rows of the length that the code implies run a region; `None` if a copy does not pay or is not legal.
     pub(crate) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
         let width = self.plan.row_width?;
         let is_other = segment.partners.is_some()
@@ -62,7 +78,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Some(Known { width, body })
     }
 
-    /// A segment for each thread of each row, in its own way for rows of the known length.
+    /// Emits a region for each thread of each row, with a copy for rows of the known length.
     pub(crate) fn known_or_other_rows(&mut self, segment: &Segment, known: &Known<'_>) -> Result<()> {
         let (ours, others) = (self.emitter.block("known_rows"), self.emitter.block("other_rows"));
         let end = self.emitter.block("rows_done");
@@ -121,8 +137,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Strips of a few rows at a time, in a way of its own where rows have the known length and each plane consists of whole groups of
-    /// rows: elements of a group are then at constant distances, and no thread is left.
+    /// Emits strips of several rows, with a copy for rows of the known length in planes of whole groups of rows. In the
+    /// copy, the elements of a group are at constant distances, and no thread remains after the full strips.
     pub(crate) fn known_or_several_rows(&mut self, common: &Common<'_, 'ctx>, width: u64) -> Result<()> {
         let (ours, others) = (self.emitter.block("known_groups"), self.emitter.block("other_groups"));
         let end = self.emitter.block("groups_done");
@@ -170,7 +186,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// As [`Self::spans`], but what is asked of the row is a branch, so that the bounds are the same for all rows.
+    /// As [`Self::spans`], but conditions on the row are branches. The bounds are then the same in all rows.
     fn spans_of_some_rows(
         &mut self,
         guard: Option<&Guard>,
@@ -211,7 +227,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs a body for some threads of a row of the known length.
+    /// Runs a body for a range of threads in a row of the known length.
     fn part_of_row(
         &mut self,
         segment: &Segment,
@@ -226,7 +242,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         builder.build_conditional_branch(has_some, some, end)?;
         builder.position_at_end(some);
         let threads = builder.build_int_sub(high, low, "")?;
-        // In front of the loop: LLVM would put them back to where they are used, and gather.
+        // Uniform loads are emitted before the loop. Inside it, LLVM would sink them to their uses, as gathers.
         let first = count(&self.emitter, first_thread, low)?;
         self.set_thread([low, y, z]);
         self.enter_with(segment, &[], first)?;
@@ -250,12 +266,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Statements that all threads may run.
+    /// Emits the statements of a body that all threads may run.
     pub(crate) fn emit_first(&mut self, body: &[Stmt], first: &[usize]) -> Result<()> {
         first.iter().try_for_each(|&at| self.emitter.emit_block(body.get(at..=at).unwrap_or_default()))
     }
 
-    /// One thread, which runs a body if it has a part in it. Shared stores that stand in no branch come last, for all.
+    /// Emits one thread, which runs a body under the predicate `has_part`. Stores to shared memory that are in no
+    /// branch come last: all threads run them, with the old value where the predicate is false.
     fn perhaps_thread(
         &mut self,
         segment: &Segment,
@@ -309,7 +326,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = self.emitter.slot(local)?;
             let value = self.emitter.builder.build_load(self.memory_type(local)?, from, "")?;
             let to = self.element(local, thread)?;
-            // What was there is asked for here, not in front of the branch: LLVM would make one load of a place of two.
+            // The old value is loaded here, not before the branch. There, LLVM would combine it with another load, as
+            // one load from a selected address.
             let there = self.emitter.builder.build_load(value.get_type(), to, "")?;
             let value = self.emitter.builder.build_select(has_part, value, there, "")?;
             self.emitter.builder.build_store(to, value)?;

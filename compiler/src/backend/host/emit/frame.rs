@@ -1,17 +1,21 @@
-//! Offsets memory of a block: block-shared arrays, then what threads carry from segment to segment, then dynamic
-//! shared memory, whose size only the launch knows.
+//! Layout of a block's scratch memory.
+//!
+//! In this order: shared arrays, context arrays (one element per thread of each value that is live across a barrier),
+//! local arrays that are live across a barrier (one copy per thread), masks (one byte per thread), and dynamic shared
+//! memory, whose size only the launch knows.
 
 use crate::{
     backend::host::plan::{MAX_THREADS, MaskId, Plan},
     ir::{LocalArrayId, LocalId, Module, SharedId},
 };
 
-/// A cache line.
+/// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// So much longer than they need be are arrays of one element a thread. What 256 threads have in one of them does not fall into the same
-/// cache sets as what they have in the next ones, and where a row stores to one and the next row loads from another, the addresses do
-/// not end in the same twelve bits, by which CPUs first compare loads with the stores before them.
+/// Bytes of padding after a context array. With it, the elements of 256 threads in one array do not map to the same
+/// cache sets as those in the next arrays. Also, if a row stores to one array and the next row loads from another, the
+/// addresses differ in the low 12 bits, which CPUs compare first to find out whether a load depends on an earlier
+/// store.
 const GAP: u64 = 1024 + LINE;
 
 /// Offsets into scratch memory, in bytes.
@@ -21,21 +25,21 @@ pub(crate) struct Offsets {
     locals: Vec<(LocalId, u64)>,
     arrays: Vec<(LocalArrayId, ArrayPlace)>,
     masks: Vec<u64>,
-    /// Where dynamic shared memory begins.
+    /// Offset of dynamic shared memory.
     pub(crate) dynamic_offset: u64,
 }
 
-/// Thread-local arrays of one variable: those of the threads lie one after the other.
+/// Layout of a local array that is live across a barrier: the copies of consecutive threads at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrayPlace {
-    /// The first thread's.
+    /// Offset of the first thread's copy.
     pub offset: u64,
-    /// From one thread's to the next.
+    /// Distance between the copies of consecutive threads.
     pub stride: u64,
 }
 
 impl Offsets {
-    /// Lays out what a block shares, for threads that keep the rest on their stacks.
+    /// Lays out shared memory alone, for threads that have all other memory on their stacks.
     pub(crate) fn of_shared(module: &Module) -> Self {
         let mut this = Self::default();
         let mut end = 0_u64;
@@ -48,7 +52,7 @@ impl Offsets {
         this
     }
 
-    /// Lays out the memory that a plan needs.
+    /// Lays out the scratch memory of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
         let function = &plan.module.functions[plan.kernel];
         let mut this = Self::default();
@@ -80,22 +84,22 @@ impl Offsets {
         this
     }
 
-    /// A block-shared array.
+    /// Offset of a shared array.
     pub(crate) fn shared(&self, array: SharedId) -> Option<u64> {
         self.shared.get(array.index()).copied()
     }
 
-    /// The first thread's element of a crossing local.
+    /// Offset of the first thread's element in the context array of a local.
     pub(crate) fn local(&self, local: LocalId) -> Option<u64> {
         self.locals.iter().find(|(id, _)| *id == local).map(|&(_, offset)| offset)
     }
 
-    /// A crossing array.
+    /// Layout of a local array, if it is live across a barrier.
     pub(crate) fn array(&self, array: LocalArrayId) -> Option<ArrayPlace> {
         self.arrays.iter().find(|(id, _)| *id == array).map(|&(_, place)| place)
     }
 
-    /// The first thread's byte of a mask.
+    /// Offset of the first thread's byte in a mask.
     pub(crate) fn mask(&self, mask: MaskId) -> Option<u64> {
         self.masks.get(mask as usize).copied()
     }

@@ -1,4 +1,14 @@
-//! What special registers, shared memory and the rest are on the host: values of the thread loops around the position.
+//! Host code for special registers, memory spaces and operations of the IR.
+//!
+//! | IR | host |
+//! |---|---|
+//! | special registers | values of the thread loops around the current position ([`Frame`]) |
+//! | shared and local arrays | offsets into the worker's scratch memory, or `alloca`s |
+//! | atomic operations on shared memory | plain loads and stores, because one OS thread runs the block |
+//! | atomic operations on global memory | LLVM's atomic instructions, or a loop of compare-and-swap |
+//! | barriers, `activemask` | calls that switch fibers; in thread loops the plan has removed them |
+//! | loop iterations and calls | polls for cancellation, where [`Polling`] requires them |
+//! | accesses in sanitized code | calls that record them first |
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -37,7 +47,7 @@ use crate::{
     source::Span,
 };
 
-/// What a thread knows of itself: an `i32` each, but for the memory.
+/// The position of a thread in its launch, and its memory. All integers are `i32`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'ctx> {
     /// `threadIdx`.
@@ -48,9 +58,10 @@ pub(crate) struct Frame<'ctx> {
     pub block_dim: [IntValue<'ctx>; 3],
     /// `gridDim`.
     pub grid_dim: [IntValue<'ctx>; 3],
-    /// How many threads of a row run together: `blockDim.x`, or that of several blocks that are joined.
+    /// Trip count of the loop along `x`: `blockDim.x`, the length of a row of merged blocks or of a part of it, or 32
+    /// where a warp is a block.
     pub row: IntValue<'ctx>,
-    /// How many rows there are, along `y` and `z`.
+    /// Number of rows along `y` and `z`.
     pub rows: [IntValue<'ctx>; 2],
     /// Bytes of dynamic shared memory.
     pub dynamic_bytes: IntValue<'ctx>,
@@ -60,7 +71,7 @@ pub(crate) struct Frame<'ctx> {
     pub context: PointerValue<'ctx>,
 }
 
-/// The integers of a frame.
+/// Number of integers that a frame is passed as.
 const FRAME_INTS: usize = 13;
 
 impl<'ctx> Frame<'ctx> {
@@ -72,7 +83,7 @@ impl<'ctx> Frame<'ctx> {
         all
     }
 
-    /// Which parameter the scratch memory is.
+    /// Index of the parameter that is the scratch memory.
     pub(crate) const SCRATCH: u32 = FRAME_INTS as u32;
 
     /// The frame as a device function's first arguments.
@@ -85,7 +96,7 @@ impl<'ctx> Frame<'ctx> {
         all
     }
 
-    /// The frame that a device function got, and how many parameters it took.
+    /// The frame that a device function receives, and the number of its parameters.
     pub(crate) fn received(function: inkwell::values::FunctionValue<'ctx>) -> Result<(Self, usize)> {
         let mut ints = Vec::with_capacity(FRAME_INTS);
         for index in 0..FRAME_INTS {
@@ -119,36 +130,36 @@ impl<'ctx> Frame<'ctx> {
 /// The hooks of one function of the host.
 pub(crate) struct HostHooks<'a, 'ctx> {
     offsets: &'a Offsets,
-    /// The present thread.
+    /// The current thread.
     pub frame: Cell<Frame<'ctx>>,
-    /// What the first thread of the present part of a row has ([`SpecialRegister::OfRow`]).
+    /// Values for the first thread in the current part of a row ([`SpecialRegister::OfRow`]).
     pub of_row: RefCell<Vec<IntValue<'ctx>>>,
-    /// Arrays of cells that are the function's own, by index, where a warp is a block.
+    /// Addresses of the cell arrays on the stack, by the shared array's index, where a warp is a block.
     pub cells: RefCell<Vec<Option<PointerValue<'ctx>>>>,
-    /// The present thread's arrays, by index.
+    /// Addresses of the current thread's local arrays, by index.
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
-    /// Where a kernel's `return` goes; a device function returns to its caller.
+    /// Target of a kernel's `return`. A device function returns to its caller.
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
-    /// The sanitizer is told.
+    /// Records accesses for the sanitizer, in sanitized code.
     pub telling: Option<Telling<'a>>,
-    /// What it is compared with.
+    /// The sanitizer's state that accesses are compared with, in sanitized code.
     pub seen: Cell<Option<Seen<'ctx>>>,
-    /// Each thread has a stack of its own.
+    /// Each thread has a stack of its own: it runs on a fiber.
     pub stacks: bool,
-    /// Where threads look up.
+    /// The loops and calls at which threads poll.
     pub polling: &'a Polling,
-    /// The function's locals that can be computed again.
+    /// The function's rematerializable locals.
     pub fixed: &'a Rematerializable,
-    /// What threads that are loops look at.
+    /// The cancellation flag that thread loops poll.
     pub watch: Cell<Option<Watch<'ctx>>>,
-    /// Where a thread goes that is told to leave.
+    /// Target of a poll that finds the launch cancelled.
     pub stop_to: Cell<Option<BasicBlock<'ctx>>>,
-    /// The number of the next place at which threads ask who is here.
+    /// Number of the next `activemask` site.
     pub next_site: Cell<u32>,
 }
 
 impl<'a, 'ctx> HostHooks<'a, 'ctx> {
-    /// Hooks with a first frame.
+    /// Hooks with an initial frame.
     pub(crate) fn new(
         offsets: &'a Offsets,
         frame: Frame<'ctx>,
@@ -172,17 +183,18 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
         }
     }
 
-    /// Reads again what accesses are compared with, if they are: something may have changed it.
+    /// Reloads the state that accesses are compared with, in sanitized code. The preceding operation may have changed
+    /// it.
     pub(crate) fn reload(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
         self.seen.get().map_or(Ok(()), |seen| seen.reload(emitter))
     }
 
-    /// The number of a function's first place at which threads ask who is here.
+    /// Number of a function's first `activemask` site. Numbers are unique in a module.
     pub(crate) fn first_site(function: FuncId) -> u32 {
         (function.index() as u32) << 16
     }
 
-    /// A number for a place in the code.
+    /// Returns a new site number.
     fn site(&self) -> u32 {
         let site = self.next_site.get();
         self.next_site.set(site + 1);
@@ -190,13 +202,13 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
     }
 }
 
-/// Whether an operation is on shared memory: one thread of the system runs all threads of the block, and switches
-/// between them in calls only, so that nobody comes between two instructions.
+/// Whether an operation accesses shared memory. One OS thread runs all threads of a block and switches between them
+/// only in calls, so no other thread runs between two instructions.
 fn points_to_shared(operands: &[OperandValue<'_>]) -> bool {
     matches!(operands.first(), Some(OperandValue { ty: Type::Ptr(_, Space::Shared), .. }))
 }
 
-/// Where an operation's element lies, and its type.
+/// The address of an operation's element, and its type.
 fn place<'ctx>(operands: &[OperandValue<'ctx>]) -> Result<(PointerValue<'ctx>, Scalar)> {
     match operands.first() {
         Some(OperandValue { ty: Type::Ptr(element, _), value: BasicValueEnum::PointerValue(pointer) }) => {
@@ -206,7 +218,8 @@ fn place<'ctx>(operands: &[OperandValue<'ctx>]) -> Result<(PointerValue<'ctx>, S
     }
 }
 
-/// A step that threads of other blocks see. The name of LLVM's system scope is empty: all are threads of one process.
+/// Emits an atomic operation that threads of other blocks observe. Its scope is LLVM's system scope, whose name is
+/// empty: all threads belong to one process.
 pub(crate) fn step<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     op: AtomicOp,
@@ -214,11 +227,11 @@ pub(crate) fn step<'ctx>(
     operands: &[OperandValue<'ctx>],
 ) -> Result<BasicValueEnum<'ctx>> {
     let (_, element, _) = parts(op, operands)?;
-    // 16-bit floats are their bits here.
+    // A 16-bit float is compared and exchanged as its bits.
     let at_once = match op {
         AtomicOp::Cas => element != Scalar::Bool,
         AtomicOp::Exchange => true,
-        // What is the largest already is only read.
+        // The loop of these operations only reads if memory has the extreme value already.
         AtomicOp::Max | AtomicOp::Min | AtomicOp::NanMax | AtomicOp::NanMin => false,
         AtomicOp::Add
         | AtomicOp::Sub
@@ -234,7 +247,7 @@ pub(crate) fn step<'ctx>(
     emitter.fenced(order, "", || emitter.emit_atomic_loop(op, order, "", operands, false))
 }
 
-/// Bit `bit` of each of 32 bytes, in an `i32`.
+/// Packs bit `bit` of each of 32 bytes into an `i32`.
 fn lane_bits<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, cells: PointerValue<'ctx>, bit: u8) -> Result<IntValue<'ctx>> {
     let (builder, context) = (&emitter.builder, emitter.cx.types.context);
     let bytes = context.i8_type().vec_type(32);
@@ -250,18 +263,18 @@ fn lane_bits<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, cells: PointerValue<'ctx
     int(builder.build_bit_cast(set, context.i32_type(), "")?)
 }
 
-/// `base + bytes`, which stays in the memory that `base` points into.
+/// `base + bytes`. The result must be in the memory that `base` points into.
 pub(crate) fn byte_offset<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     base: PointerValue<'ctx>,
     bytes: IntValue<'ctx>,
 ) -> Result<PointerValue<'ctx>> {
     let byte = emitter.cx.types.context.i8_type();
-    // SAFETY: one index on a byte is a valid getelementptr; the caller keeps it inside the memory.
+    // SAFETY: one index on a byte is a valid getelementptr; the caller guarantees that it is in bounds.
     Ok(unsafe { emitter.builder.build_in_bounds_gep(byte, base, &[bytes], "")? })
 }
 
-/// `base + offset` of a known number of bytes.
+/// `base + offset` for a constant number of bytes.
 pub(crate) fn known_offset<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     base: PointerValue<'ctx>,
@@ -270,7 +283,7 @@ pub(crate) fn known_offset<'ctx>(
     byte_offset(emitter, base, emitter.cx.types.context.i64_type().const_int(offset, false))
 }
 
-/// `a + b` of two `i32` that are not negative, nor is their sum.
+/// `a + b` for two `i32`. The operands and the sum must not be negative.
 pub(crate) fn count<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     a: IntValue<'ctx>,
@@ -278,19 +291,19 @@ pub(crate) fn count<'ctx>(
 ) -> Result<IntValue<'ctx>> {
     let sum = emitter.builder.build_int_nuw_add(a, b, "")?;
     if sum.as_instruction().is_some() {
-        // SAFETY: the sum is the addition just built, which takes the flag.
+        // SAFETY: the sum is the addition that was just built, which supports the flag.
         unsafe { inkwell::llvm_sys::core::LLVMSetNSW(sum.as_value_ref(), 1) };
     }
     Ok(sum)
 }
 
-/// A count as an index into memory.
+/// A nonnegative `i32`, extended to index memory.
 pub(crate) fn index<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
     Ok(emitter.builder.build_int_z_extend(value, emitter.cx.types.context.i64_type(), "")?)
 }
 
 impl<'ctx> HostHooks<'_, 'ctx> {
-    /// An operation, whose access was told of.
+    /// Emits an operation. In sanitized code, the access has been recorded before.
     fn emit_op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
@@ -303,7 +316,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
                 telling.check(emitter, self.frame.get().context, check, operands)
             }
             Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
-            // The name of LLVM's system scope is empty: all threads are threads of one process.
+            // LLVM's system scope has an empty name. All threads belong to one process.
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![step(emitter, op, order, operands)?])
             }
@@ -355,7 +368,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
                 Ok(Vec::new())
             }
             Op::Clock(clock) => Ok(vec![clock::now(emitter, clock)?.into()]),
-            // Hints for which the host has nothing.
+            // The host ignores these hints.
             Op::Nanosleep | Op::Breakpoint => Ok(Vec::new()),
             Op::Load(hint) => {
                 let (pointer, element) = place(operands)?;
@@ -462,7 +475,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             }
         }
         let values = self.emit_op(emitter, op, operands)?;
-        // Who tells only of what it has come to is the same as before.
+        // These operations do not change the state that accesses are compared with.
         let stays = matches!(
             op,
             Op::Check(
@@ -510,8 +523,9 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         Ok(self.frame.get().values())
     }
 
-    /// On x86-64 with AVX-512, LLVM 22 gives the NaN for `llvm.maximumnum` of a NaN and a scalar that it knows to be
-    /// none, as a converted integer. So: `llvm.maximum`, which gives any NaN, and then the operand that is none.
+    /// On x86-64 with AVX-512, LLVM 22 returns the NaN for `llvm.maximumnum` of a NaN and a scalar that it knows not to
+    /// be a NaN, such as a converted integer. So this emits `llvm.maximum`, which returns a NaN if either operand is
+    /// one, and then selects the operand that is not a NaN.
     fn float_extreme(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,

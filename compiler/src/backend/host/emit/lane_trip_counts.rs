@@ -1,4 +1,16 @@
-//! Turns of a walk that not all threads of a strip have: how many each has, and what it keeps of its last one.
+//! Transposed loops in which the lanes of a strip have different trip counts
+//! ([`Walked::own_limit`](crate::backend::host::plan::Walked::own_limit)).
+//!
+//! ```text
+//! each[lane] = the number of iterations of each lane, of those that are taken at a time
+//! for j in 0..max over the lanes:
+//!     body, for all lanes
+//!     for each lane: copy[lane] = live-out value, if j < each[lane]
+//! for each lane: live-out value = copy[lane]
+//! ```
+//!
+//! A lane without the iteration computes values that are discarded. It loads nothing, because the vectors of its row
+//! are masked by its own number, and it stores nothing.
 
 use inkwell::{
     IntPredicate,
@@ -16,16 +28,16 @@ use crate::{
     ir::{ExprId, LocalId},
 };
 
-/// Some turns.
+/// A number of iterations.
 #[derive(Clone, Copy)]
 pub(crate) struct Turns<'ctx> {
-    /// How many there are.
+    /// The number for the strip.
     pub(crate) most: IntValue<'ctx>,
-    /// How many of them each thread has, if not all have all.
+    /// The address of an array with the number for each lane, if the lanes differ.
     pub(crate) each: Option<PointerValue<'ctx>>,
 }
 
-/// A local of which the value in each thread's last turn is kept.
+/// A local whose value from each lane's own last iteration is preserved.
 pub(crate) struct Kept<'ctx> {
     local: LocalId,
     place: PointerValue<'ctx>,
@@ -34,7 +46,7 @@ pub(crate) struct Kept<'ctx> {
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// How many of some turns each thread has, and of how many it stores something: of none if it is not there.
+    /// The number of iterations in which each lane loads, and in which it stores. An absent lane stores in none.
     pub(crate) fn turns_of_each(
         &mut self,
         walked: &Walked,
@@ -74,7 +86,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((Turns { each: loaded, ..same }, Turns { each: Some(stored), ..same }))
     }
 
-    /// Copies of what threads put back, with its places, before turns that not all of them have.
+    /// Copies the arrays of live-out values, before iterations that not all lanes have.
     pub(crate) fn before_turns(&self, kept: &[LocalId]) -> Result<Vec<Kept<'ctx>>> {
         let mut copies = Vec::new();
         for &local in kept {
@@ -88,8 +100,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(copies)
     }
 
-    /// Copies what a turn has put back, for the threads that have the turn. A choice between what was before the turn and what is behind it
-    /// LLVM would move into the last sum, which then is not one operation with a product any more.
+    /// Updates the copies after an iteration, for the lanes that have the iteration. A select between the values before
+    /// and after the iteration would not do: LLVM moves it into the last addition, which is then not fused with a
+    /// multiplication.
     pub(crate) fn keep_turn(&mut self, kept: &[Kept<'ctx>], turn: IntValue<'ctx>, turns: Turns<'ctx>) -> Result<()> {
         let Some(each) = turns.each.filter(|_| !kept.is_empty()) else { return Ok(()) };
         let kept: Vec<_> = kept.iter().map(|kept| (kept.local, kept.place, kept.copy)).collect();
@@ -109,12 +122,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// Puts the copies in place of what threads have put back in turns that they have not.
+    /// Copies the preserved values back to the arrays of live-out values.
     pub(crate) fn after_turns(&self, kept: Vec<Kept<'ctx>>) -> Result<()> {
         kept.into_iter().try_for_each(|Kept { place, copy, bytes, .. }| self.copy_array(copy, place, bytes))
     }
 
-    /// By the thread: which of some turns it has.
+    /// For each lane, the mask of those iterations of `part` that it has.
     pub(crate) fn masks(&self, turns: Turns<'ctx>, part: (u32, u32)) -> Result<Vec<VectorValue<'ctx>>> {
         let Some(each) = turns.each else {
             return Ok(vec![self.before(turns.most, part)?; WIDTH as usize]);
@@ -129,7 +142,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(masks)
     }
 
-    /// The largest of what the threads of the strip compute.
+    /// Computes the maximum over the lanes of a value, and assigns it to a uniform local.
     pub(crate) fn largest(&mut self, segment: &Segment, (most, value): (LocalId, ExprId)) -> Result<()> {
         let (place, ty) = (self.emitter.slot(most)?, self.memory_type(most)?.into_int_type());
         let sign = 1 << (ty.get_bit_width() - 1);

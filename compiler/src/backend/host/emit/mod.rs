@@ -1,4 +1,9 @@
 //! Emits LLVM IR for a plan.
+//!
+//! `entry` emits the loop over blocks, `nodes` the control flow at the level of the block, and `threads` the thread
+//! loop of a parallel region. `strips`, `transpose` and `warps` emit strip-mined thread loops. `parts`, `scaled`,
+//! `div_mod`, `row_bounds` and `fixed_rows` emit thread loops with split or restricted index sets. `hooks` gives
+//! special registers, memory and operations their meaning on the host.
 
 pub(crate) mod absent_lanes;
 pub(crate) mod access_groups;

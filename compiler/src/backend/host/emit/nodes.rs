@@ -1,4 +1,15 @@
-//! Control flow at the level of the block: what runs once, lifted branches and loops, and the masks.
+//! Control flow at the level of the block ([`Node`]): code that runs once, branches and loops around thread loops, and
+//! thread masks.
+//!
+//! ```text
+//! Node::If       if uniform condition: thread loops
+//! Node::Split    for each thread: then_mask[t], else_mask[t] = active[t] & cond[t], active[t] & !cond[t]
+//!                if any then_mask:  thread loops under then_mask
+//!                if any else_mask:  thread loops under else_mask
+//! Node::Loop     while any mask:    thread loops under the mask, from which a divergent exit removes its thread
+//! ```
+//!
+//! Masks have one byte for each thread. A loop without a mask has a uniform exit.
 
 use inkwell::{
     IntPredicate,
@@ -21,7 +32,7 @@ use crate::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Emits nodes in order; stops after one that leaves the block.
+    /// Emits nodes in order. Stops after a node from which control does not continue.
     pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
         for node in nodes {
             if self.emitter.ended()? {
@@ -108,7 +119,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// What is left of a strip's threads goes on: first it is asked whether there are any, and last of all they leave the loop.
+    /// The last lanes of a loop with divergent exits finish it one after the other. The first of `nodes` leaves the
+    /// loop if no lane is left, the last one is the jump out of the loop, and the others run lane by lane.
     fn alone(&mut self, few: IntValue<'ctx>, nodes: &[Node]) -> Result<()> {
         let [asks, turns @ .., jump] = nodes else { return internal("a loop that nobody leaves") };
         let (then, end) = (self.emitter.block("few"), self.emitter.block("many"));
@@ -138,7 +150,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.position_at_end(head);
         let inside = mask.or(active);
         if let Some(inside) = inside {
-            // Without a thread in it nothing would end the loop.
+            // Without an active thread, no thread would ever leave the loop.
             let any = self.any(inside, guard)?;
             let turn = self.emitter.block("block_turn");
             self.emitter.builder.build_conditional_branch(any, turn, end)?;
@@ -155,7 +167,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.in_step = true;
         self.nodes(step)?;
         self.emitter.in_step = false;
-        // Who goes on alone does so once.
+        // The branch in which the last lanes finish one by one runs once per loop, so it does not make iterations long.
         let alone =
             |node: &&Node| matches!(node, Node::If { cond, .. } if self.plan.leaving.iter().any(|of| of.few == *cond));
         let long = |node: &Node| self.long_turn(std::slice::from_ref(node));
@@ -168,7 +180,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A thread's byte of a mask.
+    /// The address of a thread's byte in a mask.
     pub(crate) fn mask_byte(&self, mask: MaskId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         let base = match self.carried.masks.get(mask as usize).copied().flatten() {
             Some(place) => place,
@@ -180,7 +192,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         byte_offset(&self.emitter, base, index(&self.emitter, thread)?)
     }
 
-    /// Sets a mask to another one, or to all threads; of these to those that a guard lets through.
+    /// Copies mask `from`, or sets the mask for all threads. The bytes of threads that the guard excludes are cleared.
     pub(crate) fn fill_mask(&mut self, mask: MaskId, from: Option<MaskId>, guard: Option<&Guard>) -> Result<()> {
         if guard.is_some() {
             self.clear_mask(mask)?;
@@ -220,7 +232,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         done.map(drop).or_else(|error| internal(format!("LLVM cannot fill a mask: {error}")))
     }
 
-    /// `true` if a thread is in the mask, of those that a guard lets through.
+    /// Whether a mask has an active thread among those that a guard lets through.
     fn any(&mut self, mask: MaskId, guard: Option<&Guard>) -> Result<IntValue<'ctx>> {
         let byte = self.emitter.cx.types.context.i8_type();
         let seen = self.allocas.build_alloca(byte, "any")?;
@@ -242,7 +254,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_int_compare(IntPredicate::NE, value, byte.const_zero(), "")?)
     }
 
-    /// Divides the active threads by their condition; says whether there are some of each kind.
+    /// Splits the active threads into two masks by their condition. Returns whether each mask has an active thread.
     fn split(
         &mut self,
         (active, guard): (Option<MaskId>, Option<&Guard>),
@@ -268,7 +280,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let (then_place, else_place) = (this.mask_byte(then_mask, thread)?, this.mask_byte(else_mask, thread)?);
             let builder = &this.emitter.builder;
             let load = |place| builder.build_load(byte, place, "").map(|value| value.into_int_value());
-            // What a thread that is not active left there may be anything.
+            // An inactive thread's byte is arbitrary.
             let cond = builder.build_and(load(cond)?, one, "")?;
             let active = active.map_or(Ok(one), load)?;
             let then = builder.build_and(active, cond, "")?;

@@ -1,8 +1,8 @@
-//! Segments as functions of their own.
+//! Outlining: each parallel region of a large kernel becomes a function.
 //!
-//! LLVM's passes look back from each loop at all that stand before it, so that hundreds of thread loops in one
-//! function take them minutes. A segment shares nothing with the next but scratch memory and what all threads have in
-//! common, so a kernel of many segments gives each a function, and compiling takes time in proportion.
+//! For each loop, LLVM's passes inspect all code that precedes it in the function, so compile time grows faster than
+//! the number of thread loops. Regions share only scratch memory and uniform locals, which the function gets as
+//! arguments. It pays for kernels with more than [`MOST_SEGMENTS`](crate::backend::host::plan::MOST_SEGMENTS) regions.
 
 use std::collections::BTreeSet;
 
@@ -31,12 +31,12 @@ use crate::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Emits a segment as a function, and its call.
+    /// Emits a region as a function, and the call of it.
     pub(crate) fn outlined(&mut self, segment: &Segment) -> Result<()> {
         let cx = self.emitter.cx;
         let function = self.emitter.function;
         let frame = self.hooks.frame.get();
-        // No thread is present here, and what the last loop left is not.
+        // Outside of thread loops, the thread index is not defined: the frame must not pass the one of the last loop.
         let frame = Frame { thread: [cx.types.context.i32_type().const_zero(); 3], ..frame };
         let mut types = Frame::types(&cx.types);
         let mut args: Vec<BasicMetadataValueEnum<'ctx>> = frame.values();
@@ -116,7 +116,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// The locals that the block shares and a segment reads; none of its threads assigns one.
+    /// The uniform locals that a region reads. Its threads assign none of them.
     fn shared_by(&self, segment: &Segment) -> Vec<LocalId> {
         let function = self.emitter.function;
         let mut shared = BTreeSet::new();

@@ -1,5 +1,15 @@
-//! Segments that run in parts of a row: once a warp, once for a group of 32 neighbors, for every so many threads, and in runs of
-//! threads whose partners are as far above or below.
+//! Thread loops over parts of a row.
+//!
+//! | emitted by | iterations |
+//! |---|---|
+//! | `each_warp` | one for each warp of the block |
+//! | `groups_of_row` | one for each group of 32 threads in a row |
+//! | `every_so_many` | the threads of one residue class: `x % modulus == residue` becomes a loop with a step |
+//! | `by_partners` | runs of threads in which one bit is equal: there `i ^ bit` is `i + bit`, or `i - bit` |
+//! | `three_parts` | prologue, steady state and epilogue: the steady state runs a body without boundary tests |
+//!
+//! The last three split the index set of a loop along `x`. Threads are not ordered within a region, so that is legal.
+//! Where a condition of the split does not hold at run time, the row runs the region's own body.
 
 use inkwell::{IntPredicate, basic_block::BasicBlock, values::IntValue};
 
@@ -16,24 +26,24 @@ use crate::backend::{
     llvm::{Result, internal},
 };
 
-/// Runs of fewer threads are not worth their own loops.
+/// Shortest run of threads that gets a loop of its own.
 const SHORTEST_RUN: u64 = 16;
 
-/// Lengths of runs that are shorter.
+/// Lengths of shorter runs. The code for each of them has a constant trip count.
 const NEAR_RUNS: [u64; 4] = [8, 4, 2, 1];
 
-/// Of runs of up to so many threads LLVM makes vectors of several at once, which it takes apart; a longer one is a vector.
+/// Up to this length, LLVM vectorizes over several runs, with shuffles. Longer runs are one vector each.
 const LARGEST_SHUFFLED: u64 = 2;
 
-/// The copies of a segment whose threads have partners that are near.
+/// The copies of a region for threads whose xor partners are near.
 struct Near<'a, 'ctx> {
-    /// Where the bit is clear, and where it is set.
+    /// The copies for threads in which the bit is clear, and for those in which it is set.
     copies: [&'a Interior; 2],
     guards: &'a [GuardValues<'ctx>; 2],
-    /// The first thread's own number.
+    /// The value of `i` in `i ^ bit` for the first thread of the row.
     first: IntValue<'ctx>,
     bit: IntValue<'ctx>,
-    /// Where to go on behind the row.
+    /// Where control continues after the row.
     end: BasicBlock<'ctx>,
 }
 
@@ -41,7 +51,7 @@ struct Near<'a, 'ctx> {
 type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// A segment once for each warp: its code knows a thread by its number in the block alone.
+    /// Emits a region once for each warp. Its code identifies a thread by the linear index in `threadIdx.x` alone.
     pub(crate) fn each_warp(&mut self, segment: &Segment) -> Result<()> {
         let int = self.emitter.cx.types.context.i32_type();
         let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
@@ -56,8 +66,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs a segment for the first of the threads `bounds` of a row in each group of 32, of which each begins at a multiple
-    /// of 32: of `threadIdx.x`, or of the thread's number.
+    /// Runs a region for the first of the threads `bounds` of a row in each group of 32. Groups begin at multiples of
+    /// 32: of the linear index if `by_number`, else of `threadIdx.x`.
     pub(crate) fn groups_of_row(
         &mut self,
         segment: &Segment,
@@ -93,7 +103,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Of the threads `bounds` of a row those that lie so many apart; the body itself where that number is not positive.
+    /// Runs those of the threads `bounds` of a row that are in a residue class. If the modulus is not positive, the row
+    /// runs the region's body.
     pub(crate) fn every_so_many(
         &mut self,
         segment: &Segment,
@@ -124,14 +135,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             (None, None) => return internal("every so many threads without a number"),
         };
-        // The guard of the segment may leave no thread, and then its range may end before it begins.
+        // The region's guard may let no thread through. Its range may then end before it starts.
         let high = self.choose("llvm.smax", low, high.into())?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let (low, high) = self.span(&guard, low, high)?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let builder = &self.emitter.builder;
         let residue = if every.other { builder.build_int_sub(one, residue, "")? } else { residue };
-        // From the first of them on to the next thread with the remainder: Python's `%`.
+        // The distance from the first thread to the next one in the residue class, as Python's `%` computes it.
         let number = builder.build_int_add(first, low, "")?;
         let ahead = builder.build_int_sub(residue, number, "")?;
         let is_bit = every.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
@@ -145,11 +156,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         };
         let start = builder.build_int_add(low, ahead, "")?;
         let start = self.choose("llvm.smin", start, high.into())?;
-        // A remainder that there is not is nobody's.
+        // A residue outside `0..modulus` selects no thread.
         let builder = &self.emitter.builder;
         let is_one = builder.build_int_compare(IntPredicate::ULT, residue, modulus, "")?;
         let start = builder.build_select(is_one, start, high, "")?.into_int_value();
-        // No row has as many threads: one step leaves it.
+        // A step of 2^30 leaves any row, so a larger one need not be exact.
         let step = self.choose("llvm.smin", modulus, long.const_int(1 << 30, false).into())?;
         let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
         let (start, high, step) = (narrow(start)?, narrow(high)?, narrow(step)?);
@@ -161,8 +172,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// The threads `bounds` of a row in runs whose partners are as far above, or below; the body itself where the runs would
-    /// be short.
+    /// Runs the threads `bounds` of a row in runs whose partners are `bit` threads above, or below. If the bit does not
+    /// qualify, the row runs the region's body.
     pub(crate) fn by_partners(
         &mut self,
         segment: &Segment,
@@ -180,7 +191,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let guards = [self.guard_values(&copies[0].guard)?, self.guard_values(&copies[1].guard)?];
         let builder = &self.emitter.builder;
         let below = builder.build_int_sub(bit, one, "below")?;
-        // One bit is set, of those that make runs worth it, and no number is so large that it wraps.
+        // The split needs a power of two, and indices that do not wrap.
         let others = builder.build_and(bit, below, "")?;
         let is_bit = builder.build_int_compare(IntPredicate::EQ, others, zero, "")?;
         let mut fits = is_bit;
@@ -247,9 +258,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// The threads `bounds` of a row whose partners are fewer than the shortest run away: runs of a constant length, of which LLVM
-    /// makes a vector each, or one of several. Only where the row consists of whole pairs of runs and the copies are for all of it;
-    /// else it ends where the body itself is to run.
+    /// Runs the threads `bounds` of a row in runs that are shorter than [`SHORTEST_RUN`]. Each run has a constant
+    /// length, and LLVM compiles one or several of them to a vector. The row must consist of whole pairs of runs, and
+    /// the guards of both copies must let all of its threads through. If not, control falls through to the code after
+    /// this.
     fn by_near_partners(
         &mut self,
         segment: &Segment,
@@ -317,7 +329,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// The threads `bounds` of a row, in three parts: those of the interior, and those on either side of it.
+    /// Runs the threads `bounds` of a row in three parts: the steady state, which has a body without boundary tests,
+    /// and the prologue and epilogue around it.
     pub(crate) fn three_parts(
         &mut self,
         segment: &Segment,
@@ -330,9 +343,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.either_side(segment, row, all, inner)
     }
 
-    /// The threads `bounds` of a row, and those of them that a guard lets through: no range ends before it begins.
+    /// The range `bounds`, and the threads in it that a guard lets through. The end of neither range precedes its
+    /// start.
     pub(crate) fn inner(&mut self, guard: &Guard, (low, high): Bounds<'ctx>) -> Result<(Bounds<'ctx>, Bounds<'ctx>)> {
-        // Of an empty row, too, all parts are empty.
+        // If `bounds` is empty, both results are.
         let high = self.choose("llvm.smax", low, high.into())?;
         let values = self.guard_values(guard)?;
         let (from, to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
@@ -340,7 +354,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
     }
 
-    /// Runs a segment's body for the threads of a row on either side of inner ones.
+    /// Runs the region's body for the threads of `low..high` that are not in `from..to`.
     pub(crate) fn either_side(
         &mut self,
         segment: &Segment,

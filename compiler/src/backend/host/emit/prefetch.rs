@@ -1,4 +1,12 @@
-//! What the cache is asked for ahead of time.
+//! Software prefetches, one for each cache line that a row of threads accesses.
+//!
+//! | data | found by |
+//! |---|---|
+//! | of a later iteration of a grid-stride loop ([`Ahead`]) | `plan/prefetch/next_stride.rs` |
+//! | of the next iteration of a loop around the region ([`Next`]) | `plan/prefetch/next_iteration.rs` |
+//! | of the next block along `x` ([`Stream`]) | `plan/prefetch/next_block.rs` |
+//!
+//! A prefetch past the end of an array is legal and has no effect.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -21,23 +29,23 @@ use crate::{
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// What is loaded so many turns later is fetched.
+/// Prefetch distance in a grid-stride loop, in iterations.
 const TURNS_AHEAD: u64 = 4;
 
-/// The caches, as LLVM counts them. The second one waits for more lines at a time.
+/// Cache levels L1 and L2, as the locality of `llvm.prefetch`. L2 can have more outstanding misses than L1.
 pub(crate) const FIRST: u64 = 3;
 const SECOND: u64 = 2;
 
-/// Which threads of a row.
+/// The threads of a row whose accesses are prefetched.
 pub(crate) enum Lines<'ctx> {
-    /// All of so many.
+    /// All threads of a row of this length.
     Known(u64),
-    /// Those from the first to the second number.
+    /// The threads from the first number to the second, which is excluded.
     Between(IntValue<'ctx>, IntValue<'ctx>),
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Has the cache fetch what threads of a row load some turns later. Beyond an array's end that does nothing.
+    /// Prefetches what a range of threads in a row loads [`TURNS_AHEAD`] iterations later.
     pub(crate) fn fetch_ahead(
         &mut self,
         segment: &Segment,
@@ -69,22 +77,22 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let bytes = types.context.i64_type().const_int(TURNS_AHEAD * size, false);
                 let step = this.emitter.emit_int(step)?;
                 let far = this.emitter.builder.build_int_mul(step, bytes, "")?;
-                // SAFETY: without `inbounds` an address may be anywhere, and a prefetch reads nothing.
+                // SAFETY: without `inbounds`, a getelementptr may compute any address, and a prefetch does not fault.
                 let place = unsafe { this.emitter.builder.build_gep(types.context.i8_type(), place, &[far], "")? };
                 this.prefetch(place, SECOND)
             })?;
         }
-        // Bounds that are asked for after this are those of the row.
+        // Guards that are evaluated after this need the row's first thread.
         self.set_thread([int.const_zero(), y, z]);
         Ok(())
     }
 
-    /// Has the cache fetch what is there, if something is.
+    /// Prefetches an address for a load.
     pub(crate) fn prefetch(&self, place: PointerValue<'ctx>, locality: u64) -> Result<()> {
         self.prefetch_for(false, place, locality)
     }
 
-    /// The same for what is soon stored to.
+    /// Prefetches an address for a store.
     pub(crate) fn prefetch_to_store(&self, place: PointerValue<'ctx>) -> Result<()> {
         self.prefetch_for(true, place, FIRST)
     }
@@ -99,7 +107,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has the cache fetch what the same row of the next block loads and stores to. Beyond an array's end that does nothing.
+    /// Prefetches what the same row of the next block along `x` loads and stores.
     pub(crate) fn fetch_for_next_block(
         &mut self,
         segment: &Segment,
@@ -125,7 +133,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// As [`Self::fetch_for_next_block`], for some threads of a row of any length, where blocks follow each other one by one.
+    /// As [`Self::fetch_for_next_block`], for a range of threads in a row of any length. Only for kernels with
+    /// barriers, whose blocks are not merged, and for regions without a split index set.
     pub(crate) fn fetch_row_of_next_block(
         &mut self,
         segment: &Segment,
@@ -140,8 +149,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
     }
 
-    /// Has the cache fetch what some threads of a row load in the next turn of the loop around them. Beyond an array's end that does
-    /// nothing.
+    /// Prefetches what threads of a row load in the next iteration of the loop around the region.
     pub(crate) fn fetch_for_next_turn(
         &mut self,
         segment: &Segment,
@@ -156,7 +164,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has the cache fetch what one thread loads in the next turn.
+    /// Prefetches what one thread loads in the next iteration.
     fn fetch_next(
         &mut self,
         segment: &Segment,
@@ -181,7 +189,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.prefetch(place, FIRST)
     }
 
-    /// Runs `body` for a thread of each line that some threads of a row touch.
+    /// Runs `body` for one thread for each cache line that threads of a row access, with its `threadIdx.x`.
     fn each_line(
         &mut self,
         lines: &Lines<'ctx>,
@@ -200,7 +208,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
-    /// Has the cache fetch an address of the present thread.
+    /// Prefetches an address of the current thread.
     fn fetch_stream(&mut self, Stream { pointer, before, .. }: &Stream) -> Result<()> {
         let mut places = Vec::new();
         for &local in before {

@@ -1,4 +1,13 @@
-//! A worker's copies of arrays ([`crate::backend::host::plan::Privatized`]): neutral before its first block, added to the arrays behind its last.
+//! Privatized accumulators ([`Privatized`]): a worker has copies of the arrays to which its blocks only accumulate.
+//!
+//! ```text
+//! copy[..] = neutral element
+//! for block in first..last: copy[i] op= value             (without atomic operations)
+//! for i in 0..len:
+//!     if copy[i] != neutral: atomic array[i] op= copy[i]
+//! ```
+//!
+//! [The plan](crate::backend::host::plan::grid::privatize) decides which arrays qualify.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -24,7 +33,7 @@ use crate::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Fills the copies with what changes nothing.
+    /// Fills the copies with the neutral element.
     pub(crate) fn fill_privatized(&self) -> Result<()> {
         for one in &self.plan.privatized {
             let place = self.copy_of(one)?;
@@ -40,7 +49,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Takes a step for each element that is not neutral.
+    /// Combines each element that is not neutral with its array, [`TOGETHER`] elements per test.
     pub(crate) fn take_privatized(&self) -> Result<()> {
         for one in &self.plan.privatized {
             let place = self.copy_of(one)?;
@@ -51,7 +60,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.count(one.len / TOGETHER, Shape::Rolled, |group| {
                 let builder = &self.emitter.builder;
                 let first = builder.build_int_nuw_mul(group, together, "first")?;
-                // SAFETY: the groups have all elements of the copy.
+                // SAFETY: the groups consist of the elements of the copy.
                 let at = unsafe { builder.build_in_bounds_gep(ty, place, &[first], "")? };
                 let vector = ty.vec_type(TOGETHER as u32);
                 let values = builder.build_load(vector, at, "group")?.into_vector_value();
@@ -79,7 +88,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Takes the step of one element, if it is not neutral.
+    /// Combines one element with the array by an atomic operation, if it is not neutral.
     fn take(
         &self,
         one: &Privatized,
@@ -89,7 +98,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let builder = &self.emitter.builder;
         let (ty, memory) = (neutral.get_type(), self.emitter.cx.types.memory(Type::Scalar(one.element))?);
-        // SAFETY: the index is one of the copy.
+        // SAFETY: the index is less than the length of the copy.
         let at = unsafe { builder.build_in_bounds_gep(ty, place, &[index], "")? };
         let value = builder.build_load(ty, at, "value")?.into_int_value();
         let differs = builder.build_int_compare(IntPredicate::NE, value, neutral, "")?;
@@ -97,7 +106,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         builder.build_conditional_branch(differs, takes, taken)?;
         builder.position_at_end(takes);
         let value = builder.build_bit_cast(value, memory, "")?;
-        // SAFETY: a thread took a step on the element of this number.
+        // SAFETY: the copy's element has changed, so the program accessed the array's element of this index.
         let element = unsafe { builder.build_in_bounds_gep(memory, array, &[index], "")? };
         let operands = [
             OperandValue { ty: Type::Ptr(one.element, Space::Global), value: element.into() },
@@ -109,13 +118,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Where a copy is.
+    /// The address of a copy.
     fn copy_of(&self, one: &Privatized) -> Result<PointerValue<'ctx>> {
         let Some(offset) = self.offsets.shared(one.array) else { return internal("a copy without its place") };
         known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
     }
 
-    /// The integers that have the bits of an array's elements.
+    /// The integer type of the size of an array's elements.
     fn bits_of(&self, one: &Privatized) -> Result<IntType<'ctx>> {
         let context = self.emitter.cx.types.context;
         match one.element.size_bytes() {
@@ -125,7 +134,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
-    /// A loop from 0 to a number that is not 0.
+    /// Emits a loop from 0 to `end`, which must not be 0.
     fn count(&self, end: u64, shape: Shape, body: impl FnOnce(IntValue<'ctx>) -> Result<()>) -> Result<()> {
         let builder = &self.emitter.builder;
         let long = self.emitter.cx.types.context.i64_type();

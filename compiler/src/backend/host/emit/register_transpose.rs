@@ -1,7 +1,7 @@
-//! Rows of a square that become its columns in registers.
+//! Transposition of a square matrix in vector registers.
 //!
-//! First elements are exchanged within parts of 16 bytes of the vectors, which one instruction does for all parts of two vectors; then
-//! whole parts are.
+//! First, elements are interleaved within 16-byte parts of the vectors: one shuffle instruction does that for all parts
+//! of two vectors. Then whole parts are exchanged between vectors.
 
 use inkwell::{
     types::{BasicTypeEnum, VectorType},
@@ -13,12 +13,12 @@ use crate::backend::{
     llvm::{Result, internal},
 };
 
-/// Bytes of a part.
+/// Bytes of a part, which shuffle instructions do not cross.
 pub(crate) const PART: u32 = 16;
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// The columns of a square of as many rows as they have elements. Of fewer rows, as many as a part has elements, each part is a
-    /// square of its own.
+    /// The columns of a square matrix, given as rows. If there are only as many rows as a part has elements, each part
+    /// of the vectors is transposed as a square of its own.
     pub(crate) fn transposed(&self, rows: Vec<VectorValue<'ctx>>) -> Result<Vec<VectorValue<'ctx>>> {
         let n = rows.first().map_or(0, |row| row.get_type().get_size());
         let of_part = (PART / self.bytes_of(&rows)?).min(n);
@@ -44,7 +44,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             (groups, unit) = (merged, 2 * unit);
         }
-        // Vector `v` of a group has, of each part, what becomes the rows of its group in column `v` of the part.
+        // For each part, vector `v` of a group holds column `v` of the group's rows.
         let mut columns = vec![None; rows_of_all];
         for v in 0..of_part as usize {
             let mut square: Vec<VectorValue<'ctx>> = groups.iter().filter_map(|group| group.get(v).copied()).collect();
@@ -52,7 +52,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             while step < parts {
                 let mut next = Vec::new();
                 let half = square.len() / 2;
-                // Even parts of neighbors come to the first half, odd ones to the second.
+                // Even parts of two adjacent vectors go to the first half, odd parts to the second.
                 for odd in 0..2 {
                     for pair in 0..half {
                         let (a, b) = (square[2 * pair], square[2 * pair + 1]);

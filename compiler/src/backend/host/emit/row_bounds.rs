@@ -1,4 +1,13 @@
-//! Rows of a block, as loops along `z` and `y`: what a guard asks of a row that grows by one from row to row is a bound along `y`.
+//! Loops over the rows of a block along `z` and `y`, whose bounds include conditions on the row.
+//!
+//! ```text
+//! for y in 0..extent_y:                   for y in 0..min(extent_y, n - first):
+//!     if first + y < n: row                   row
+//! ```
+//!
+//! A condition on the row becomes a bound if its value grows by one from row to row and cannot wrap. The bounds along
+//! `x` are then the same for all rows of a known length ([`fixed_rows`](crate::backend::host::emit::fixed_rows)), and
+//! one test per block shows whether all its threads are in the steady state.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -17,16 +26,16 @@ use crate::{
     ir::LocalId,
 };
 
-/// A guard whose conditions on rows are bounds along `y` as far as they can be.
+/// A guard whose conditions on the row are split into bounds along `y` and others.
 pub(crate) struct RowBounds {
-    /// What bounds the rows; its ranges are along `y`.
+    /// The bounds along `y`.
     pub rows: Option<Guard>,
-    /// What is left to be asked of each row.
+    /// The ranges along `x`, and the conditions that remain to be tested in each row.
     pub left: Option<Guard>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Takes bounds along `y` from a guard.
+    /// Splits the conditions on the row of a guard.
     pub(crate) fn row_bounds(&self, guard: Option<&Guard>) -> RowBounds {
         let Some(guard) = guard else { return RowBounds { rows: None, left: None } };
         let (mut rows, mut left) = (Guard::default(), Guard { rows: Vec::new(), ..guard.clone() });
@@ -48,8 +57,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         RowBounds { rows: Some(rows).filter(|rows| !rows.ranges.is_empty()), left: Some(left) }
     }
 
-    /// What keeps threads of a block from being near a border, if that can be asked once for all of them: of a guard for rows, one for
-    /// what is left of it, and one for those near no border.
+    /// The guard of the steady state, split, if one test per block determines whether it holds for all threads that the
+    /// region's guard lets through. `guards` are the bounds along `y` and the rest of the region's guard.
     pub(crate) fn border_of_block(&self, guards: [Option<&Guard>; 2], interior: &Guard) -> Option<RowBounds> {
         let border = self.row_bounds(Some(interior));
         let [rows, left] = guards;
@@ -62,7 +71,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (alike && same(1) && same(2)).then_some(border)
     }
 
-    /// Whether no thread of a block whose rows are known to be alike is near a border.
+    /// Whether all threads of the block that run the region are in the steady state, for a result of
+    /// [`Self::border_of_block`].
     pub(crate) fn is_near_no_border(
         &mut self,
         [rows, left]: [Option<&Guard>; 2],
@@ -87,7 +97,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.and_rows(far, asked)
     }
 
-    /// What a guard's ranges let through of some threads.
+    /// The threads among `low..high` that the ranges of a guard let through.
     fn ranges_within(
         &mut self,
         guard: Option<&Guard>,
@@ -98,7 +108,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.span(&values, index(&self.emitter, low)?, index(&self.emitter, high)?)
     }
 
-    /// Whether a guard's ranges are the same along axes, and none of their values wraps.
+    /// Whether the ranges of a guard are uniform along `axes`, and none of their values wraps.
     fn is_alike(&self, guard: &Guard, axes: &[u8]) -> bool {
         let values = guard.ranges.iter().flat_map(|range| [range.value, range.bound]);
         let alike = |forms: &Forms<'_>| values.clone().all(|value| forms.form(value) == Form::Same);
@@ -111,8 +121,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         ask(&Forms { function, fixed, shared: &|local| !own(local), sole: &|_| None, axis })
     }
 
-    /// As [`Self::each_row`], for rows within bounds along `y`. Loops are left as they are, if they are to be: of rows that lie rows of a
-    /// matrix apart one addition leads from one to the next, of which LLVM makes one for each of several turns, and spills them.
+    /// As [`Self::each_row`], for rows within bounds along `y`. With `rolled`, the loops are not unrolled: where each
+    /// row accesses another row of a matrix, LLVM would compute an address for each unrolled iteration ahead of time,
+    /// and spill it.
     pub(crate) fn each_row_within(
         &mut self,
         bounds: Option<&Guard>,

@@ -1,4 +1,13 @@
-//! Segments that run for the threads of a row up to one of them, which is a quotient, and whose indices are not negative.
+//! Guards whose index grows by more than one from thread to thread ([`Multiples`]), as loop bounds.
+//!
+//! ```text
+//! for x in low..high:                     for x in low..min(high, ceil((n - first) / by)):
+//!     index = first + by * x                  body
+//!     if index < n: body
+//! ```
+//!
+//! The copy of the body also has no tests for negative indices. It is legal if `by` is positive, no index wraps, and
+//! the other indices are not negative. That is tested for each row; otherwise the row runs the region's own body.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -13,14 +22,15 @@ use crate::{
     ir::CompareOp,
 };
 
-/// What a thread's index grows by is less, so that a row's indices fit.
+/// The growth per thread must be less, so that the indices of a row do not wrap.
 const MOST: u64 = 1 << 31;
 
-/// The first index and what it is compared with are nearer to zero.
+/// The absolute values of the first index and of its bound must not exceed this, so that sums do not wrap.
 const FAR: u64 = 1 << 60;
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Of the threads `low..high` of a row those up to one of them, or from it on; the body itself where indices may wrap, or are negative.
+    /// Runs those of the threads `low..high` of a row that the bounds let through. If indices may wrap or be negative,
+    /// the row runs the region's body.
     pub(crate) fn up_to_one(
         &mut self,
         segment: &Segment,
@@ -53,7 +63,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         builder.position_at_end(part);
         let (mut from, mut to) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         for [RangeValues { value: first, op, bound, .. }, RangeValues { bound: by, .. }] in bounds {
-            // The first thread whose index is at least the bound, or more.
+            // The first thread whose index is at least the bound (`<`, `>=`), or exceeds it (`<=`, `>`).
             let builder = &self.emitter.builder;
             let more = match op {
                 CompareOp::Lt | CompareOp::Ge => builder.build_int_sub(*by, one, "")?,
@@ -74,7 +84,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let guard = self.guard_values(&multiples.part.guard)?;
         let (from, to) = self.span(&guard, from, to)?;
         if !others.is_empty() {
-            // What is not negative at either end is not between them.
+            // An index that is not negative at both ends of the range is not negative in between.
             let (first, behind) = (index(&self.emitter, from)?, index(&self.emitter, to)?);
             let builder = &self.emitter.builder;
             let last = builder.build_int_sub(behind, one, "")?;
@@ -102,7 +112,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Whether a value is nearer to zero than a limit.
+    /// Whether `-limit <= value < limit`.
     fn within(&self, value: IntValue<'ctx>, limit: u64) -> Result<IntValue<'ctx>> {
         let (long, builder) = (value.get_type(), &self.emitter.builder);
         let moved = builder.build_int_add(value, long.const_int(limit, false), "")?;

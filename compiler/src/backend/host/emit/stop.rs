@@ -1,8 +1,9 @@
-//! Threads that are loops look whether their launch goes on, and leave the kernel if it does not.
+//! Polls for cancellation: threads test whether their launch continues, and return from the kernel if it does not.
 //!
-//! What is looked at is the flag of the launch's watch (see `weft_artifact`): a load and a branch that is not taken, where
-//! [`Polling`](crate::backend::host::plan::Polling) says so. Who is told to leave returns at once. A caller asks again after a call,
-//! and is told the same, since a launch that was given up stays so; what the call returned is not used.
+//! A poll loads the flag of the launch's watch (see `weft_artifact`) and branches on it.
+//! [`Polling`](crate::backend::host::plan::Polling) decides where polls are necessary. A function that finds the launch
+//! cancelled returns at once. Its caller polls after the call, and returns, too: a cancelled launch remains cancelled.
+//! It does not use what the call returned.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -27,10 +28,10 @@ use crate::{
     ir::Space,
 };
 
-/// The function that asks.
+/// The name of the function that calls the watch.
 const STOPS: &str = "weft.stops";
 
-/// The watch of a launch, as a function knows it.
+/// The configuration of a launch, and the flag of its watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch<'ctx> {
     config: PointerValue<'ctx>,
@@ -38,14 +39,14 @@ pub(crate) struct Watch<'ctx> {
 }
 
 impl<'ctx> Watch<'ctx> {
-    /// Reads where the flag is, at the start of a function.
+    /// Loads the address of the flag, at the start of a function.
     pub(crate) fn of(types: &Types<'ctx>, builder: &Builder<'ctx>, config: PointerValue<'ctx>) -> Result<Self> {
         let watch = pointer_at(types, builder, config, offset_of!(HostConfig, watch))?;
         Ok(Self { config, flag: pointer_at(types, builder, watch, offset_of!(HostWatch, flag))? })
     }
 }
 
-/// Reads an address that never changes.
+/// Loads an address that never changes.
 fn pointer_at<'ctx>(
     types: &Types<'ctx>,
     builder: &Builder<'ctx>,
@@ -53,7 +54,7 @@ fn pointer_at<'ctx>(
     offset: usize,
 ) -> Result<PointerValue<'ctx>> {
     let offset = types.context.i64_type().const_int(offset as u64, false);
-    // SAFETY: one index on a byte is a valid getelementptr, and the artifact says that there is such a field.
+    // SAFETY: one index on a byte is a valid getelementptr, and the artifact defines the field.
     let place = unsafe { builder.build_in_bounds_gep(types.context.i8_type(), base, &[offset], "")? };
     let value = builder.build_load(types.pointer(Space::Generic), place, "")?;
     if let Some(load) = value.as_instruction_value() {
@@ -64,14 +65,14 @@ fn pointer_at<'ctx>(
 }
 
 impl<'ctx> HostHooks<'_, 'ctx> {
-    /// Leaves the function if the launch was given up.
+    /// Polls the flag, and leaves the function if the launch is cancelled.
     pub(crate) fn look_up(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
         let Some(Watch { config, flag }) = self.watch.get() else { return internal("a function without its watch") };
         let (cx, builder) = (emitter.cx, &emitter.builder);
         let int = cx.types.context.i32_type();
         let value = builder.build_load(int, flag, "flag")?;
         if let Some(load) = value.as_instruction_value() {
-            // Another thread writes it.
+            // Another OS thread writes the flag.
             load.set_volatile(true).or_else(|error| internal(format!("LLVM takes no volatile: {error}")))?;
         }
         let raised = builder.build_int_compare(IntPredicate::NE, value.into_int_value(), int.const_zero(), "")?;
@@ -87,7 +88,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
         Ok(())
     }
 
-    /// The block that leaves the function, whatever it returns.
+    /// The block that leaves the function. The returned value, if there is one, is zero.
     pub(crate) fn way_out(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<BasicBlock<'ctx>> {
         if let Some(block) = self.stop_to.get() {
             return Ok(block);
@@ -112,8 +113,8 @@ impl<'ctx> HostHooks<'_, 'ctx> {
     }
 }
 
-/// The function that calls the watch's: `i1(config)`. It is rarely called. A handler of a signal may run in it, and
-/// launch what writes where this kernel works.
+/// The function that calls the watch's `look`: `i1(config)`. It is rarely called. It may run a signal handler, which
+/// may launch a kernel that writes to the memory of this one.
 fn asking_function<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> Result<FunctionValue<'ctx>> {
     if let Some(known) = cx.module.get_function(STOPS) {
         return Ok(known);

@@ -1,4 +1,19 @@
-//! Strips of a row: a few neighboring threads that go through several nodes before the next ones do.
+//! Strip-mined thread loops ([`Strips`]): a few adjacent threads run several nodes before the next threads begin.
+//!
+//! ```text
+//! for node in nodes:                          for strip in low..high by width:
+//!     for x in low..high: node                    for node in nodes:
+//!                                                     for lane in 0..width: node
+//! ```
+//!
+//! Values that are live across the nodes are in arrays with one element for each lane of a strip. The lane loop of a
+//! full strip has a constant trip count and becomes straight-line vector code, so LLVM promotes these arrays to
+//! registers. In the context arrays of the original loops, each node would load and store them.
+//!
+//! The remaining threads of a row form one shorter strip, or a padded one (`absent_lanes.rs`). A strip may also have
+//! several rows (unroll-and-jam), if all of them have the same range of threads. The plan
+//! ([`strip_mine`](crate::backend::host::plan::vector::strip_mine)) decides which nodes are strip-mined, and with which
+//! width. No barrier of the program may be among them.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -26,72 +41,72 @@ use crate::{
     ir::{CompareOp, LocalId},
 };
 
-/// Alignment of what a strip's threads carry: a vector's.
+/// Alignment of a strip's arrays: that of a vector.
 const ALIGN: u32 = 64;
 
-/// The threads of a strip.
+/// A strip: adjacent threads (lanes) of one row or of several rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Strip<'ctx> {
-    /// Their rows.
+    /// The rows of the strip.
     pub(crate) rows: Vec<StripRow<'ctx>>,
-    /// `threadIdx.x` of the first of each row.
+    /// `threadIdx.x` of the first lane in each row.
     pub(crate) from: IntValue<'ctx>,
-    /// How many there are in a row.
+    /// Number of lanes in a row.
     pub(crate) width: IntValue<'ctx>,
-    /// How many there may be.
+    /// Upper bound of the width.
     pub(crate) most: u32,
-    /// The width is rounded up, so that its last threads may not exist. What an absent thread holds is zero: queries over the lanes, such as
-    /// *any lane active*, read it.
+    /// The width is rounded up, so the last lanes may be absent. Absent lanes hold zeros, because tests over all lanes,
+    /// such as *any lane active*, read them.
     pub(crate) padded: bool,
-    /// What LLVM is to make of a whole strip.
+    /// How LLVM compiles the lane loop.
     pub(crate) shape: Shape,
-    /// Which of them is present: its row, and which it is there.
+    /// The current lane: the index of its row, and the lane's number in it.
     pub(crate) present: Option<(usize, IntValue<'ctx>)>,
-    /// What each of them is asked for.
+    /// Ranges that each lane tests before it runs.
     pub(crate) asked: Vec<RangeValues<'ctx>>,
 }
 
-/// The threads of a strip in one row.
+/// The lanes of a strip in one row.
 #[derive(Clone, Debug)]
 pub(crate) struct StripRow<'ctx> {
     pub(crate) row: Row<'ctx>,
-    /// Their elements of crossing locals.
+    /// The arrays of locals that are live across nodes, with one element for each lane.
     pub(crate) places: Places<'ctx>,
 }
 
-/// `threadIdx.y` and `.z`, and the number of the row's first thread in its block.
+/// `threadIdx.y` and `.z` of a row, and the linear index of its first thread.
 pub(crate) type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
 
 pub(crate) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 
-/// From one thread of a row to another.
+/// A range of threads in a row; the end is excluded.
 pub(crate) type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
-/// What the strips of some nodes have in common.
+/// What all strips of a [`Strips`] node share.
 pub(crate) struct Common<'a, 'ctx> {
     pub(crate) strips: &'a Strips,
-    /// Locals of the block with their types, places and first values.
+    /// Uniform locals that the nodes assign: the type, the slot, and the address of the value before the first strip.
     first_values: Vec<(BasicTypeEnum<'ctx>, PointerValue<'ctx>, PointerValue<'ctx>)>,
-    /// Places of what the threads of a whole strip carry, by row, and of one that is shorter.
+    /// The arrays of a full strip, by row, and (`rest`) of a shorter one.
     pub(crate) whole: Vec<Places<'ctx>>,
     rest: Places<'ctx>,
 }
 
 impl<'ctx> Strip<'ctx> {
-    /// A warp that is a block of its own, whose first thread is that of the frame: what its threads carry is in arrays of the
-    /// function's.
+    /// The strip of a warp that is a block: one row, which begins at thread 0 of the frame. Its arrays are on the
+    /// stack.
     pub(crate) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
         let rows = vec![StripRow { row: ([zero, zero], zero), places }];
         let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
         Self { rows, from: zero, width: lanes, most, padded: false, shape, present: None, asked: Vec::new() }
     }
 
-    /// Whether LLVM is to make vectors of a whole strip.
+    /// Whether LLVM compiles the lane loop to vectors.
     pub(crate) fn has_vectors(&self) -> bool {
         self.shape == Shape::Vectors
     }
 
-    /// The array of a crossing local, and which element of it is the present thread's.
+    /// The array of a local that is live across nodes, and the index of the current lane in it.
     pub(crate) fn element(&self, local: LocalId) -> Option<(PointerValue<'ctx>, IntValue<'ctx>)> {
         let (row, lane) = self.present?;
         Some((*self.rows.get(row)?.places.get(&local)?, lane))
@@ -99,7 +114,7 @@ impl<'ctx> Strip<'ctx> {
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Nodes for all threads of the guard, strip by strip.
+    /// Emits the nodes for all threads that the guard lets through, strip by strip.
     pub(crate) fn strips(&mut self, strips: &Strips) -> Result<()> {
         let mut first_values = Vec::new();
         for &local in &strips.shared {
@@ -125,7 +140,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// Some threads of one row.
+    /// Emits the strips for a range of threads in one row.
     fn strips_of_row(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
         let high = self.choose("llvm.smax", low, high.into())?;
         if common.strips.walked {
@@ -150,7 +165,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// So many whole strips, from a thread on.
+    /// Emits `turns` full strips, the first of which begins at thread `low`.
     pub(crate) fn whole_strips(
         &mut self,
         common: &Common<'_, 'ctx>,
@@ -169,7 +184,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A few rows at a time: the threads that all of them have, and what is left of each.
+    /// Emits strips of several rows at a time. If the rows have the same range of threads, full strips cover all of
+    /// them. The remaining threads run row by row.
     pub(crate) fn several_rows(&mut self, common: &Common<'_, 'ctx>) -> Result<()> {
         let (zero, one) = (self.int(0), self.int(1));
         let most = common.strips.rows;
@@ -190,7 +206,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 Ok(([y, z], builder.build_int_nuw_mul(row, extent_x, "")?))
             };
             let (mut rows, mut common_span) = (Vec::new(), None);
-            // In one plane of the block, so that their elements of an array lie at constant distances.
+            // The rows must be in one plane of the block (the same `z`), so that their elements of an array are at
+            // constant distances.
             let ([first_y, z], first_thread) = row_at(this, zero)?;
             let in_plane = this.emitter.builder.build_int_nuw_sub(extent_y, first_y, "")?;
             let in_plane = this.choose("llvm.umin", in_plane, here.into())?;
@@ -223,7 +240,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 rows.push(StripRow { row, places });
             }
             let Some((low, high)) = common_span else { return internal("a strip without a row") };
-            // Rows that have not the same threads go one by one.
+            // Rows with different ranges of threads run one by one.
             let builder = &this.emitter.builder;
             let threads = builder.build_int_nuw_sub(high, low, "")?;
             let turns = builder.build_int_unsigned_div(threads, this.int(common.strips.width), "strips")?;
@@ -260,7 +277,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(unsafe { self.emitter.builder.build_in_bounds_gep(self.int(0).get_type(), spans, &[at], "")? })
     }
 
-    /// One strip, from the first values of what the block shares.
+    /// Emits one strip. Uniform locals that the nodes assign get the values that they had before the first strip.
     pub(crate) fn one(&mut self, common: &Common<'_, 'ctx>, strip: Strip<'ctx>) -> Result<()> {
         for &(ty, place, kept) in &common.first_values {
             let value = self.emitter.builder.build_load(ty, kept, "")?;
@@ -275,7 +292,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if self.long_turn(&strips.nodes) { self.hooks.look_up(&self.emitter) } else { Ok(()) }
     }
 
-    /// Room for what the threads of a strip carry.
+    /// Allocates the arrays of a strip in one row.
     fn places_of(&mut self, strips: &Strips) -> Result<Places<'ctx>> {
         let mut places = HashMap::new();
         for &local in &strips.places {
@@ -284,13 +301,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(places)
     }
 
-    /// An array of a crossing local for so many threads.
+    /// Allocates an array of a local, with one element for each of `threads` lanes.
     pub(crate) fn array_of(&self, local: LocalId, threads: u32) -> Result<PointerValue<'ctx>> {
         let name = &self.emitter.function.locals[local].name;
         self.array(self.memory_type(local)?, threads, name)
     }
 
-    /// An array of the function's, aligned for vectors.
+    /// Allocates an array on the stack, aligned for vectors.
     pub(crate) fn array(&self, ty: BasicTypeEnum<'ctx>, elements: u32, name: &str) -> Result<PointerValue<'ctx>> {
         let place = self.allocas.build_array_alloca(ty, self.int(elements), name)?;
         if let Some(alloca) = place.as_instruction() {
@@ -300,7 +317,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(place)
     }
 
-    /// A segment for the threads of the strip that is here.
+    /// Emits a region for the lanes of the current strip.
     pub(crate) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
         if let Some(largest) = segment.largest {
             return self.largest(segment, largest);
@@ -343,7 +360,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.go(ask)?;
         }
         self.emitter.builder.position_at_end(ask);
-        // Beside what is asked of each thread of the strip in any case.
+        // These ranges are tested in addition to those that each lane of the strip tests anyway.
         self.ask(asked.iter().cloned().chain(ranges).collect());
         threads(self)?;
         self.ask(asked);
@@ -352,14 +369,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has each thread of the strip that is here asked whether it runs.
+    /// Sets the ranges that each lane of the current strip tests.
     pub(crate) fn ask(&mut self, asked: Vec<RangeValues<'ctx>>) {
         if let Some(strip) = &mut self.strip {
             strip.asked = asked;
         }
     }
 
-    /// Whether all of some threads of a row are in ranges; `false` where a value wraps among them.
+    /// Whether all threads `from..from + width` of a row are in the ranges. `false` where a value wraps among them, and
+    /// for ranges of one value.
     pub(crate) fn all_run(
         &self,
         ranges: &[RangeValues<'ctx>],
@@ -387,7 +405,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(all)
     }
 
-    /// Whether the present thread runs, where threads of a strip are asked.
+    /// Whether the current lane passes the ranges that the strip's lanes test; `None` if there are none.
     pub(crate) fn lane_runs(&self) -> Result<Option<IntValue<'ctx>>> {
         let Some(strip) = self.strip.as_ref().filter(|strip| !strip.asked.is_empty()) else { return Ok(None) };
         let [x, ..] = self.hooks.frame.get().thread;
@@ -410,7 +428,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(Some(runs))
     }
 
-    /// Runs `body` for the number of each thread of the strip that is here.
+    /// Runs `body` for each lane of the current strip, with the thread's linear index.
     pub(crate) fn lanes(
         &mut self,
         parallel: bool,
@@ -420,7 +438,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.lanes_between((self.int(0), width), parallel, body)
     }
 
-    /// The same for some of them.
+    /// As [`Self::lanes`], for a range of the lanes.
     pub(crate) fn lanes_between(
         &mut self,
         bounds: Span<'ctx>,
@@ -442,11 +460,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Whether no more than so many threads of the strip are still in a loop that they leave in different turns, or, before so many
-    /// turns, none.
+    /// Whether at most `most` lanes of the strip are still in a loop with divergent exits. Before iteration `turns`:
+    /// whether no lane is.
     pub(crate) fn alive_at_most(&mut self, leaving: &Leaving, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
         let zero = self.int(0);
-        // Short strips are no vectors: each thread goes on alone.
+        // A strip of scalar code runs its lanes one by one from the start.
         if most > 0 && self.strip.as_ref().is_some_and(|strip| strip.shape != Shape::Vectors) {
             return Ok(self.emitter.cx.types.context.bool_type().const_all_ones());
         }
@@ -472,8 +490,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(builder.build_int_compare(IntPredicate::ULE, seen, most, "few")?)
     }
 
-    /// Nodes in which a thread goes on alone: what the strip carries stays in registers elsewhere only if nobody asks for an element
-    /// by a number that is not known, so that they have copies.
+    /// Emits nodes that run lane by lane, on copies of the strip's arrays. LLVM promotes the original arrays to
+    /// registers only if no access to them has a variable index.
     pub(crate) fn aside(&mut self, nodes: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let Some(strip) = self.strip.clone() else { return internal("threads of no strip") };
         let mut aside = strip.clone();
@@ -505,7 +523,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         done.map(drop).or_else(|error| internal(format!("LLVM cannot copy what a strip carries: {error}")))
     }
 
-    /// Fetches crossing locals from scratch memory, or puts them back.
+    /// Loads locals from their context arrays to the strip's arrays, or stores them back.
     fn carry(&mut self, locals: &[LocalId], fetch: bool) -> Result<()> {
         if locals.is_empty() {
             return Ok(());
@@ -524,7 +542,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     this.emitter.builder.build_store(to, value)?;
                     continue;
                 };
-                // The strip's own is loaded and stored without a mask, so that it stays in registers.
+                // Only the context array is accessed under a mask. Unmasked accesses let LLVM promote the strip's array
+                // to registers.
                 let value = if fetch {
                     let none = ty.const_zero();
                     this.where_runs(runs, |this| Ok(this.emitter.builder.build_load(ty, from, "")?), none)?
@@ -545,7 +564,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// A value that is worked out where the present thread runs, and another one elsewhere.
+    /// `value` where the current lane runs, `otherwise` elsewhere. A branch guards the computation of `value`.
     fn where_runs(
         &mut self,
         runs: IntValue<'ctx>,
@@ -564,7 +583,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(phi.as_basic_value())
     }
 
-    /// A thread's element of a strip's array.
+    /// The address of a lane's element in a strip's array.
     pub(crate) fn lane_of(
         &self,
         array: PointerValue<'ctx>,
@@ -572,11 +591,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         local: LocalId,
     ) -> Result<PointerValue<'ctx>> {
         let at = index(&self.emitter, lane)?;
-        // SAFETY: the array has an element for each thread of a strip.
+        // SAFETY: the array has an element for each lane of a strip.
         Ok(unsafe { self.emitter.builder.build_in_bounds_gep(self.memory_type(local)?, array, &[at], "")? })
     }
 
-    /// Whether nodes may go on for long, in which a thread looks up after them.
+    /// Whether nodes may run for long. Then a thread polls for cancellation after them.
     pub(crate) fn long_turn(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| match node {
             Node::Loop { .. } => true,

@@ -1,4 +1,23 @@
-//! Thread loops: a segment run for every thread of the block, `x` innermost so that LLVM vectorises over it.
+//! Thread loops: loops that run a parallel region ([`Segment`]) for every thread of a block.
+//!
+//! A *row* is all threads of a block with the same `threadIdx.y` and `threadIdx.z`. A region becomes one loop over the
+//! rows, which counts `y` and `z`, around a loop along `x`, which LLVM vectorizes:
+//!
+//! ```text
+//! for row in 0..rows:
+//!     low, high = the range of threads in the row that the guard lets through
+//!     for x in low..high:
+//!         load live-in values from the context arrays
+//!         body
+//!         store live-out values to the context arrays
+//! ```
+//!
+//! A guard whose value may wrap within a row splits the row after the largest integer. If the plan splits the index set
+//! of the region (steady state, residue class, xor partners, scaled guard), several loops along `x` take the place of
+//! one.
+//!
+//! Threads are not ordered between two barriers, so any order of threads is legal. The loop along `x` is annotated as
+//! parallel only if [`Segment::parallel`] holds.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -25,14 +44,15 @@ use crate::{
     ir::{CompareOp, LocalId, Stmt},
 };
 
-/// A guard's values for one row.
+/// The values of a [`Guard`] for one row.
 pub(crate) struct GuardValues<'ctx> {
     pub(crate) ranges: Vec<RangeValues<'ctx>>,
-    /// Conditions on the row, and whether each must be false instead of true.
+    /// Conditions that are uniform in the row. With `true`, the condition must be false.
     pub(crate) rows: Vec<(IntValue<'ctx>, bool)>,
 }
 
-/// [`Range`], with both sides in 64 bits; the value is that of the row's first thread.
+/// A [`Range`] for one row, with both sides in 64 bits. `value` is that of the row's first thread; `bound` includes the
+/// range's factor and summand.
 #[derive(Clone, Debug)]
 pub(crate) struct RangeValues<'ctx> {
     pub(crate) value: IntValue<'ctx>,
@@ -42,7 +62,7 @@ pub(crate) struct RangeValues<'ctx> {
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// `for i in from..to: body(i)` on `i32`; gives the first block of the body and the branch back.
+    /// Emits `for i in from..to: body(i)` on `i32`. Returns the first block of the body and the latch branch.
     pub(crate) fn counted(
         &mut self,
         name: &str,
@@ -53,7 +73,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.counted_by(name, one, bounds, body)
     }
 
-    /// As [`Self::counted`], for every `step`-th; `to + step` fits.
+    /// As [`Self::counted`], with a step. `to + step` must not overflow.
     pub(crate) fn counted_by(
         &mut self,
         name: &str,
@@ -82,7 +102,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((head, back))
     }
 
-    /// Runs `body` for the number of each thread that a guard lets through.
+    /// Runs `body` for each thread of the block that a guard lets through, with the thread's linear index.
     pub(crate) fn each_thread(
         &mut self,
         guard: Option<&Guard>,
@@ -105,7 +125,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A segment for all threads that take part, row by row, so that LLVM has one loop around the one along `x`.
+    /// Emits a region for all threads that run it. Only one loop, over the rows, surrounds the loop along `x`.
     pub(crate) fn segment(&mut self, segment: &Segment) -> Result<()> {
         if self.strip.is_some() && !self.plan.apart {
             return self.segment_of_strip(segment);
@@ -130,7 +150,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.rows(segment)
     }
 
-    /// A segment for each thread of each row.
+    /// Emits a region for each thread of each row.
     pub(crate) fn rows(&mut self, segment: &Segment) -> Result<()> {
         if let Some(known) = self.known_rows(segment) {
             return self.known_or_other_rows(segment, &known);
@@ -159,7 +179,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// Runs a segment's body for some threads of a row.
+    /// Runs a body of a region for the threads `bounds` of a row.
     pub(crate) fn threads_of_row(
         &mut self,
         segment: &Segment,
@@ -171,7 +191,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.threads_at(segment, body, row, (bounds, one))
     }
 
-    /// Runs a segment's body for every so many of some threads of a row. Of one thread no loop is made, whose turns LLVM would unroll.
+    /// Runs a body of a region for every `step`-th thread of `bounds`. If the guard lets at most one thread through, a
+    /// branch takes the place of the loop, which LLVM would unroll.
     pub(crate) fn threads_at(
         &mut self,
         segment: &Segment,
@@ -214,12 +235,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Whether a thread may stay in a segment for long: it looks up then, before the next one starts.
+    /// Whether a thread may run a region for long. Then the thread loop polls for cancellation after each thread.
     pub(crate) fn goes_on_for_long(&self, segment: &Segment) -> bool {
         self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, &segment.body)
     }
 
-    /// Runs `body` for `threadIdx.y` and `.z` of each row and the number of its first thread, which is the present one.
+    /// Runs `body` for each row, with the row's `threadIdx.y` and `.z` and the linear index of its first thread. The
+    /// first thread is the current one.
     pub(crate) fn each_row(
         &mut self,
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
@@ -250,7 +272,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// `true` if a guard lets some thread of the block through.
+    /// Whether a guard lets any thread of the block through.
     pub(crate) fn lets_through(&mut self, guard: &Guard) -> Result<IntValue<'ctx>> {
         let bit = self.emitter.cx.types.context.bool_type();
         let seen = self.allocas.build_alloca(bit, "someone")?;
@@ -271,8 +293,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.hooks.frame.set(Frame { thread, ..self.hooks.frame.get() });
     }
 
-    /// Runs `body` for what a guard lets through of the present row: once, or for each part of the row in which no
-    /// value of the guard wraps. `threadIdx.x` is 0 in the guard's values.
+    /// Runs `body` for the threads of the current row that a guard lets through: once, or once for each part of the row
+    /// in which no value of the guard wraps. The caller sets `threadIdx.x` to 0, because the guard's values are those
+    /// of the row's first thread.
     pub(crate) fn spans(
         &mut self,
         guard: Option<&Guard>,
@@ -299,7 +322,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let from = phi.as_basic_value().into_int_value();
         let mut to = extent;
         for bound in bounds.ranges.iter().filter(|bound| bound.wraps) {
-            // One past the thread that has the largest integer, if there is one: it is no other part's last.
+            // The part ends after the thread whose value is the largest integer. If the row has no such thread, the
+            // part ends with the row.
             let builder = &self.emitter.builder;
             let value = builder.build_int_add(bound.value, from, "")?;
             let largest = long.const_int(i64::MAX as u64, false);
@@ -318,7 +342,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// What a guard of which no value wraps lets through of the present row.
+    /// The threads of the current row that a guard lets through. No value of the guard may wrap.
     pub(crate) fn span_of(&mut self, guard: Option<&Guard>) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
         let extent = self.hooks.frame.get().row;
         let Some(guard) = guard else { return Ok((extent.get_type().const_zero(), extent)) };
@@ -328,7 +352,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((low, self.choose("llvm.smax", low, high.into())?))
     }
 
-    /// What a guard compares, for the present row.
+    /// Computes the values that a guard compares, for the current row.
     pub(crate) fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {
             let place = match self.row_places[local.index()] {
@@ -356,8 +380,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(values)
     }
 
-    /// The threads among `from..to` of the row that a guard lets through, where no value wraps between them. `from` is at most `to`; of
-    /// the result the end may be before the start, and then there is no such thread.
+    /// The threads among `from..to` of the row that a guard lets through. `from` must not exceed `to`, and no value may
+    /// wrap within the range. In the result, the end may precede the start: the range is then empty.
     pub(crate) fn span(
         &self,
         guard: &GuardValues<'ctx>,
@@ -368,7 +392,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (mut low, mut high) = (from, to);
         for range in &guard.ranges {
             let first = self.emitter.builder.build_int_add(range.value, from, "")?;
-            // The thread that meets the bound exactly, if it were of this row.
+            // The index of the thread whose value equals the bound. It may be outside the row.
             let ahead = self.emitter.call_intrinsic("llvm.ssub.sat", &[range.bound.into(), first.into()])?;
             let at = self.emitter.call_intrinsic("llvm.sadd.sat", &[ahead, from.into()])?;
             let after = self.emitter.call_intrinsic("llvm.sadd.sat", &[at, one.into()])?;
@@ -383,12 +407,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 CompareOp::Ne => return internal("a bound that is no interval"),
             }
         }
-        // Both fit the row now, however far away the bound is.
+        // Both limits are clamped to the row, so they fit `i32`.
         let low = self.choose("llvm.smin", low, to.into())?;
         let mut high = self.choose("llvm.smax", high, from.into())?;
         for &(cond, negated) in &guard.rows {
             let (yes, no) = if negated { (low, high) } else { (high, low) };
-            // An empty row is one that ends where it begins, which must be in the row.
+            // A condition that does not hold makes the range empty: `high = low`, which is within the row.
             high = self.emitter.builder.build_select(cond, yes, no, "")?.into_int_value();
         }
         let int = self.emitter.cx.types.context.i32_type();
@@ -400,7 +424,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.call_intrinsic(intrinsic, &[a.into(), b])?.into_int_value())
     }
 
-    /// A signed integer expression in 64 bits.
+    /// A signed integer expression, extended to 64 bits.
     fn wide(&self, expr: crate::ir::ExprId) -> Result<IntValue<'ctx>> {
         let value = self.emitter.emit_int(expr)?;
         let long = self.emitter.cx.types.context.i64_type();
@@ -418,14 +442,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.allocas.build_alloca(self.memory_type(local)?, &self.emitter.function.locals[local].name)?)
     }
 
-    /// Assigns a fixed local its value.
+    /// Assigns its value to a rematerializable local.
     pub(crate) fn compute(&self, local: LocalId) -> Result<()> {
         let Some(value) = self.plan.fixed.value(local) else { return internal("a local that is not fixed") };
         let value = self.emitter.emit_expr(value)?;
         self.emitter.set_local(local, value)
     }
 
-    /// A thread's element of a crossing local, in the strip's own memory if there is one.
+    /// The address of a thread's element of a local that is live across a barrier: in the array of the current strip if
+    /// it has one, else in the context array.
     pub(crate) fn element(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         match self.strip.as_ref().and_then(|strip| strip.element(local)) {
             Some((array, lane)) => self.lane_of(array, lane, local),
@@ -433,7 +458,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
-    /// The first thread's element of a crossing local.
+    /// The address of the first thread's element in the context array of a local. Where a warp is a block, the array is
+    /// on the stack.
     pub(crate) fn first_kept(&self, local: LocalId) -> Result<PointerValue<'ctx>> {
         if let Some(place) = self.carried.locals.get(local.index()).copied().flatten() {
             return Ok(place);
@@ -442,17 +468,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
     }
 
-    /// A thread's element of a crossing local in scratch memory.
+    /// The address of a thread's element in the context array of a local.
     pub(crate) fn kept(&self, local: LocalId, thread: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
         let base = self.first_kept(local)?;
         let ty = self.memory_type(local)?;
         let at = index(&self.emitter, thread)?;
-        // SAFETY: an array in scratch memory has an element for each thread of the largest block.
+        // SAFETY: a context array has an element for each thread of the largest block.
         Ok(unsafe { self.emitter.builder.build_in_bounds_gep(ty, base, &[at], "")? })
     }
 
-    /// One thread, which runs a body of the segment's; ends in a block that is reached on every way.
-    /// With `others`, the numbers of the first and behind the last thread that get what it puts back.
+    /// Emits one thread, which runs a body of the region. All paths join in the block at which the builder is left.
+    /// With `others`, the live-out values are stored for a range of threads: the linear indices of the first of them
+    /// and of the one after the last.
     pub(crate) fn thread(
         &mut self,
         segment: &Segment,
@@ -519,7 +546,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Gives the thread's own locals their places and first values; these crossing ones are fetched.
+    /// Initializes the slots of a thread's private locals. Those in `load` are loaded from their context arrays. Also
+    /// sets the addresses of local arrays that are live across barriers, and computes the rematerializable locals.
     pub(crate) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
         let padded = self.strip.as_ref().is_some_and(|strip| strip.padded);
         for &local in &segment.locals {
@@ -530,10 +558,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let from = self.element(local, thread)?;
                 self.emitter.builder.build_load(ty, from, "")?
             } else if padded {
-                // An absent thread runs no statement, but its locals are put back.
+                // An absent lane runs no statement, but its live-out values are stored.
                 ty.const_zero()
             } else {
-                // Nothing comes from the thread before.
+                // `undef` ends the live range of the previous thread's value in this slot.
                 undefined(ty)?
             };
             self.emitter.builder.build_store(place, value)?;
@@ -558,7 +586,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A block that takes the thread out of masks and goes on at `to`; `to` itself where there is nothing to do.
+    /// A block that clears the thread's byte in each of `masks` and branches to `to`. Without masks, `to` itself.
     fn way_out(&mut self, masks: &[MaskId], thread: IntValue<'ctx>, to: BasicBlock<'ctx>) -> Result<BasicBlock<'ctx>> {
         if masks.is_empty() {
             return Ok(to);

@@ -1,5 +1,23 @@
-//! Turns of a loop in which the threads of a strip go on along rows of their own: what sixteen turns load is a vector of each row,
-//! and these are turned round in registers. What they store is turned round in the same way.
+//! Loops in which each lane of a strip traverses a row of its own ([`Walked`]): 16 iterations at a time, with loads and
+//! stores transposed in registers.
+//!
+//! ```text
+//! for k in range(n):                      for k in range(0, n, 16):
+//!     total += a[i, k]                        for each lane i: row[i] = a[i, k..k + 16]      (one vector)
+//!                                             turns = transpose(row)
+//!                                             for j in 0..16:
+//!                                                 for each lane i: total += turns[j][i]      (one vector)
+//! ```
+//!
+//! In the original loop, each iteration gathers one element from each of 16 rows. Iterations
+//! remain in order, so sums do not change. The last vectors of a row are loaded under a mask: nothing is read that the
+//! original loop does not read. Stores are collected in the same way, and transposed after the iterations
+//! (`transposed_stores.rs`). Lanes may have different trip counts (`lane_trip_counts.rs`).
+//!
+//! Which loops are legal is decided by [the plan](crate::backend::host::plan::vector::transpose). Two conditions are
+//! tested here, at run time: a load and a store that may alias must be far enough from each other, and no lane may
+//! exclude an iteration from its loads. Where a condition does not hold, one iteration runs lane by lane as in the
+//! original loop.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 
@@ -22,49 +40,49 @@ use crate::{
     ir::{ExprId, Space, Type},
 };
 
-/// Threads of a strip, and turns that are taken together.
+/// Lanes of a strip, and the number of iterations that are loaded at a time.
 pub(crate) const WIDTH: u32 = 16;
 
 /// Bytes of the widest vector.
 const VECTOR: u32 = 64;
 
-/// As many turns as are few.
+/// Up to this number of iterations, only a part of a vector is loaded from each row.
 const FEW: u32 = 4;
 
-/// So many bytes further on in its row is what the cache is asked for: sixteen rows that lie a power of two apart share the few places of
-/// a set, and hardware does not fetch far ahead in so many.
+/// Prefetch distance along a row, in bytes. Sixteen rows at distances of a power of two compete for the few ways of one
+/// cache set, and hardware does not prefetch far in so many streams.
 pub(crate) const AHEAD: u32 = 256;
 
-/// What stands in place of a load.
+/// The replacement of a load or a store in an iteration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turned<'ctx> {
-    /// An element for each thread of the strip.
+    /// Of a load: the element of each lane.
     Each(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
-    /// A value for all.
+    /// Of a load: one value for all lanes.
     All(ExprId, BasicValueEnum<'ctx>),
-    /// Or of a store: an element for each thread, which stays there until several turns are done.
+    /// Of a store, or of a load of what it stores: the element of each lane, which is stored after the iterations.
     Kept(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
 }
 
-/// Rows that are taken ahead, or stored later.
+/// An array for the elements of an access in several iterations: loaded before them, or stored after them.
 pub(crate) struct Ahead<'ctx> {
     pub(crate) element: BasicTypeEnum<'ctx>,
-    /// Its bytes.
+    /// Bytes of an element.
     bytes: u32,
-    /// Elements of a vector: those of all turns, or of half of them.
+    /// Elements of a vector: those of 16 iterations, or of as many as fit.
     pub(crate) elements: u32,
-    /// By the turn: an element for each thread.
+    /// The address of the array: by iteration, then by lane.
     pub(crate) turns: PointerValue<'ctx>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// As many turns of a walk as there are left, sixteen at most.
+    /// Emits the remaining iterations of the loop, 16 at most.
     pub(crate) fn walked(&mut self, walked: &Walked) -> Result<()> {
         let ty = self.memory_type(walked.counter)?.into_int_type();
         let place = self.emitter.slot(walked.counter)?;
         let counter = self.emitter.builder.build_load(ty, place, "from")?.into_int_value();
         let limit = self.emitter.emit_int(walked.limit)?;
-        // There is a turn left, so that the difference is exact as an unsigned integer.
+        // At least one iteration remains, so the difference is exact as an unsigned integer.
         let left = self.emitter.builder.build_int_sub(limit, counter, "left")?;
         let turns = self.at_most(left, self.int(WIDTH))?;
         if walked.apart.is_empty() && walked.clashes.is_empty() {
@@ -87,7 +105,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// The smaller one of an unsigned integer and a small one.
+    /// The minimum of an unsigned integer and a small `i32`, as an `i32`.
     pub(crate) fn at_most(&self, value: IntValue<'ctx>, most: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let int = self.emitter.cx.types.context.i32_type();
         if value.get_type() == int {
@@ -98,7 +116,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_int_truncate(least, int, "")?)
     }
 
-    /// How many of some turns there are in which no thread is apart: none if what a thread loads and stores may be one memory.
+    /// The number of iterations, `turns` at most, before the first one in which a lane does not load every element. 0
+    /// if loads and stores of a lane may alias.
     fn until_apart(
         &mut self,
         walked: &Walked,
@@ -134,7 +153,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_load(turns.get_type(), until, "")?.into_int_value())
     }
 
-    /// Turns of a walk in which everyone loads everything.
+    /// Emits iterations in which all lanes load all elements.
     fn turns(&mut self, walked: &Walked, turns: IntValue<'ctx>) -> Result<()> {
         let mut ahead = Vec::new();
         for load in &walked.loads {
@@ -178,7 +197,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, stored))
     }
 
-    /// By the load, then by the store, and by the thread: where its row goes on. Of even distances two threads tell all.
+    /// The addresses at which the rows continue, by access (loads before stores) and by lane. If the lanes' rows are at
+    /// equal distances in all accesses, only two lanes compute their addresses, and the others follow from these.
     fn rows_of(&mut self, walked: &Walked) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
         let loads = walked.loads.iter().map(|load| (load.pointer, load.even));
         let all: Vec<_> = loads.chain(walked.stores.iter().map(|store| (store.pointer, store.even))).collect();
@@ -204,7 +224,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let mut row = second;
             for &is_there in there.iter().skip(2) {
                 let more = builder.build_select(is_there, by, long.const_zero(), "")?.into_int_value();
-                // SAFETY: without `inbounds` an address may be anywhere; it is that of a thread which is there.
+                // SAFETY: without `inbounds`, a getelementptr may compute any address. This one is a lane's that is
+                // present.
                 row = unsafe { builder.build_gep(byte, row, &[more], "row")? };
                 rows.push(row);
             }
@@ -212,7 +233,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(rows)
     }
 
-    /// Between two turns.
+    /// Emits the step of the loop.
     fn step(&mut self, walked: &Walked) -> Result<()> {
         self.emitter.in_step = true;
         self.nodes(&walked.step)?;
@@ -220,7 +241,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has loads of the present thread give what was taken ahead.
+    /// Registers the replacements of loads and stores for the current lane.
     pub(crate) fn take_turned(&mut self) -> Result<()> {
         for turned in self.turned.clone() {
             let (Turned::Each(id, place, element) | Turned::Kept(id, place, element)) = turned else {
@@ -245,7 +266,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.room_of(self.emitter.function.exprs[first].ty)
     }
 
-    /// Room for elements of a type.
+    /// Allocates the array for an access to elements of a type.
     pub(crate) fn room_of(&self, ty: Type) -> Result<Ahead<'ctx>> {
         let element = self.emitter.cx.types.memory(ty)?;
         let bytes = ty.host_bytes() as u32;
@@ -254,7 +275,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(Ahead { element, bytes, elements, turns })
     }
 
-    /// Takes what so many turns load of all rows. Few turns are left at the end of a row, or are all that it has.
+    /// Loads what `turns` iterations load, for all accesses. There is a copy for few iterations, which occur at the end
+    /// of a row and in short rows.
     fn take_all(&mut self, ahead: &[Ahead<'ctx>], rows: &[Vec<PointerValue<'ctx>>], turns: Turns<'ctx>) -> Result<()> {
         let take =
             |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
@@ -278,7 +300,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Takes what four turns load at most: a part of a vector of each row.
+    /// Loads what [`FEW`] iterations load at most: a part of a vector from each row.
     fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let part = vector_of(ahead.element, FEW)?;
         let pointer = self.emitter.cx.types.pointer(Space::Global);
@@ -305,13 +327,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Two vectors as one.
+    /// Concatenates two vectors.
     fn joined(&self, a: VectorValue<'ctx>, b: VectorValue<'ctx>) -> Result<VectorValue<'ctx>> {
         let mask: Vec<_> = (0..2 * a.get_type().get_size()).map(|lane| self.int(lane)).collect();
         Ok(self.emitter.builder.build_shuffle_vector(a, b, VectorType::const_vector(&mask), "")?)
     }
 
-    /// Takes what so many turns load of each row, and makes a vector of the threads for each turn of it.
+    /// Loads what `turns` iterations load from each row, and transposes it: one vector of lanes for each iteration.
     fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let (n, vector) = (ahead.elements, vector_of(ahead.element, ahead.elements)?);
         let pointer = self.emitter.cx.types.pointer(Space::Global);
@@ -338,7 +360,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Which of some turns come before one.
+    /// A mask with an element for each of `turns` iterations from `from` on: whether it precedes iteration `turn`.
     pub(crate) fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
         let (builder, zero) = (&self.emitter.builder, self.int(0));
         let one = turn.get_type().vec_type(1);
@@ -356,7 +378,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         at: IntValue<'ctx>,
     ) -> Result<PointerValue<'ctx>> {
         let at = index(&self.emitter, at)?;
-        // SAFETY: without `inbounds` an address may be anywhere; what is not there is not loaded.
+        // SAFETY: without `inbounds`, a getelementptr may compute any address. Elements out of bounds are masked off.
         Ok(unsafe { self.emitter.builder.build_gep(element, base, &[at], "")? })
     }
 }

@@ -1,4 +1,14 @@
-//! What several turns of a walk store: an element for each thread and turn, which become vectors of the rows.
+//! Stores of transposed loops.
+//!
+//! ```text
+//! for j in 0..16:                         for j in 0..16:
+//!     for each lane i: out[i, k + j] = v      for each lane i: turns[j][i] = v           (one vector)
+//!                                         row = transpose(turns)
+//!                                         for each lane i: out[i, k..k + 16] = row[i]    (one vector)
+//! ```
+//!
+//! A load of a later iteration so precedes a store of an earlier one. Where the two may alias, their distance is tested
+//! at run time ([`Clash`]). Masks exclude absent lanes, and iterations that a lane does not have.
 
 use inkwell::{
     IntPredicate,
@@ -21,7 +31,7 @@ use crate::{
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Room for what turns store.
+    /// Allocates the array for the values of a store.
     pub(crate) fn room_for_store(&self, store: &WalkedStore) -> Result<Ahead<'ctx>> {
         let Type::Ptr(element, _) = self.emitter.function.exprs[store.pointer].ty else {
             return internal("a store without a pointer");
@@ -29,7 +39,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.room_of(Type::Scalar(element))
     }
 
-    /// Whether two pointers of the present thread clash.
+    /// Whether two pointers of the current lane are at a distance at which the order of iterations matters.
     pub(crate) fn clash(&self, clash: &Clash) -> Result<IntValue<'ctx>> {
         let long = self.emitter.cx.types.context.i64_type();
         let address = |id| {
@@ -44,7 +54,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(builder.build_int_compare(IntPredicate::ULT, apart, values, "clash")?)
     }
 
-    /// Stores what so many turns have kept for the rows of the threads that are there.
+    /// Transposes the values of `turns` iterations, and stores them to the rows of the present lanes.
     pub(crate) fn put_rows(&self, kept: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
         let (n, vector) = (kept.elements, vector_of(kept.element, kept.elements)?);
         let byte = self.emitter.cx.types.context.i8_type().into();

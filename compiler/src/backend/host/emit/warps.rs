@@ -1,5 +1,19 @@
-//! Blocks of whole warps that have nothing to do with each other: one warp after the other, each a block of 32 threads
-//! ([`crate::backend::host::plan::Plan::apart`]).
+//! Warps as blocks: each warp of a block runs as a block of 32 threads ([`crate::backend::host::plan::Plan::apart`]).
+//!
+//! ```text
+//! for block in blocks:                    for block in blocks:
+//!     for node in nodes:                      for warp in warps of the block:
+//!         for thread in block: node               for node in nodes:
+//!                                                     for lane in 0..32: node
+//! ```
+//!
+//! This is legal if no warp of the block waits for another one, and if the rows of the block are whole warps. The plan
+//! ([`split_warps`](crate::backend::host::plan::grid::split_warps)) decides that. The lane loops then have a constant
+//! trip count, and context arrays, masks and cells are on the stack. LLVM compiles the loops to straight-line vector
+//! code and promotes the arrays to registers.
+//!
+//! If some lanes may not run a region, there are two copies: one for the case that all lanes run, and one in which each
+//! lane tests whether it runs.
 
 use inkwell::{
     IntPredicate,
@@ -27,32 +41,33 @@ use crate::{
     ir::{CompareOp, SharedKind, Stmt, Type},
 };
 
-/// Tells LLVM's last passes that a function's arrays are of one warp (`host/passes.cpp`).
+/// Marks functions in which a warp is a block, for the passes in `host/passes.cpp`.
 const OF_ONE_WARP: &str = "weft.of_one_warp";
 
-/// Cells of a warp, with as many on both sides.
+/// Elements of a cell array: one for each lane, and as many on both sides, so that shuffles may read past the warp.
 const CELLS: u64 = 3 * LANES;
 
-/// Alignment of what a warp's threads carry: a vector's.
+/// Alignment of a warp's arrays: that of a vector.
 const ALIGN: u32 = 64;
 
-/// Where the threads of a warp that is a block have what they carry from segment to segment, and hand each other.
+/// The arrays of a warp that is a block: values that are live across barriers, masks, and cells, through which lanes
+/// exchange values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried<'ctx> {
-    /// By the local's index.
+    /// Context arrays, by the local's index.
     pub locals: Vec<Option<PointerValue<'ctx>>>,
-    /// By the mask's number.
+    /// Masks, by number.
     pub masks: Vec<Option<PointerValue<'ctx>>>,
-    /// By the shared array's index: cells.
+    /// Cell arrays, by the shared array's index.
     cells: Vec<Option<PointerValue<'ctx>>>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
-    /// Makes places on the stack for what a warp's threads carry and hand each other, for each copy of the body: constant in length,
-    /// they become registers.
+    /// Allocates the arrays of a warp on the stack, once for each copy of the body. Because their length is constant,
+    /// LLVM promotes them to registers.
     pub(crate) fn declare_carried(&mut self, function: FunctionValue<'ctx>) -> Result<Vec<Carried<'ctx>>> {
         for name in [OF_ONE_WARP, "no-builtin-memcpy", "no-builtin-memset"] {
-            // Copies between such arrays stay loops, of which LLVM makes vectors.
+            // With these attributes, copies between the arrays remain loops, which LLVM vectorizes.
             let mark = self.emitter.cx.types.context.create_string_attribute(name, "");
             function.add_attribute(AttributeLoc::Function, mark);
         }
@@ -67,7 +82,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let element = self.emitter.cx.types.memory(Type::Scalar(array.elem))?;
             let place = self.array_of_warp(element, CELLS, &array.name)?;
             cells[id.index()] = Some(place);
-            // Who reads a cell that nobody has stored to has some value.
+            // A lane may read a cell that no lane has written. Zeros make its value defined.
             let bytes = LANES * array.elem.size_bytes();
             let first = known_offset(&self.emitter, place, bytes)?;
             let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
@@ -95,7 +110,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(place)
     }
 
-    /// The warps of the present block. A kernel that takes `threadIdx.x` for the lane is for rows of one warp, and has a copy for those.
+    /// Emits the warps of the current block. A kernel that takes `threadIdx.x` for the lane index is written for rows
+    /// of one warp, and has a copy for such rows.
     pub(crate) fn warps_of_block(&mut self, carried: &[Carried<'ctx>]) -> Result<()> {
         let frame = self.hooks.frame.get();
         let int = frame.row.get_type();
@@ -117,7 +133,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
     }
 
-    /// The warps of the present block, along `x` first, of which there are so many as the second number says.
+    /// Emits the loop over the warps of the current block, `x` fastest. A row has `along_x` warps, a constant in the
+    /// copy for rows of one warp.
     fn each_warp_of_block(
         &mut self,
         (per_row, along_x): (IntValue<'ctx>, IntValue<'ctx>),
@@ -174,8 +191,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A segment for the lanes of a warp that is a block. Loops over lanes have a constant number of turns, so that what these carry
-    /// are registers: where not all of them run, each is asked, in halves of which the second may have none that does.
+    /// Emits a region for the lanes of a warp that is a block. Loops over lanes have constant bounds, so that LLVM
+    /// promotes the warp's arrays to registers. Where not all lanes run, each lane tests whether it does. The loop then
+    /// has two halves, each of which is skipped if none of its lanes runs.
     pub(crate) fn segment_of_warp(&mut self, segment: &Segment) -> Result<()> {
         let int = self.hooks.frame.get().row.get_type();
         let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
@@ -196,7 +214,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             ranges = values.ranges;
         }
-        // A few lanes that are known, and of those the ones that the other ranges let through.
+        // Ranges of constants become bounds of the lane loop. Its lanes test the other ranges.
         let (known, others): (Vec<_>, Vec<_>) =
             ranges.iter().cloned().partition(|range| range.value.is_const() && range.bound.is_const() && !range.wraps);
         if let Some(bounds) = self.known_bounds(known)? {
@@ -219,8 +237,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.goes_to(end)
     }
 
-    /// Whether a guarded part of the kernel has a copy for warps of which all lanes are in it. Not so in the turns of a loop, where
-    /// each row may end within a warp, and not where it is left for what comes elsewhere.
+    /// Whether a guarded part of the kernel gets a copy for warps of which all lanes pass the guard. Not if the guard
+    /// depends on the offset of a grid-stride loop, where each row may end within a warp, and not if the part contains
+    /// a jump out of it.
     pub(crate) fn parts_warps(&self, guard: &Guard, inside: &[Node]) -> bool {
         let function = self.emitter.function;
         let mut in_turns = false;
@@ -233,15 +252,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         is_whole && !in_turns && !guard.ranges.is_empty() && !jumps_out(inside)
     }
 
-    /// A guarded part for a warp: all of it is in it, as nearly always, or its lanes are asked one by one. What these carry stays in
-    /// registers elsewhere only if nobody asks for an element by a number that is not known, so that they have copies.
+    /// Emits a guarded part for a warp in two copies: one for warps of which all lanes pass the guard, the common case,
+    /// and one in which each lane tests the guard. The second one uses copies of the warp's arrays: LLVM promotes the
+    /// original arrays to registers only if no access to them has a variable index.
     pub(crate) fn guarded_of_warp(&mut self, guard: &Guard, inside: &[Node]) -> Result<()> {
         let int = self.hooks.frame.get().row.get_type();
         let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
         self.set_thread([zero; 3]);
         let GuardValues { ranges, rows } = self.guard_values(guard)?;
         if ranges.iter().any(|range| range.value.is_const() && range.bound.is_const()) {
-            // Lanes that are known have loops of their own.
+            // Ranges of constants become bounds of the lane loops, so one copy suffices.
             let someone = self.lets_through(guard)?;
             return self.branch(someone, inside, &[]);
         }
@@ -270,8 +290,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Says of every lane that it is in no loop that lanes leave in different iterations: one that does not come to the loop says nothing,
-    /// and is counted with the others.
+    /// Clears the `alive` flag of each lane for all loops with divergent exits. A lane that does not reach a loop does
+    /// not set its flag, but the test over all lanes reads it.
     fn none_in_loops(&self, carried: &Carried<'ctx>) -> Result<()> {
         let zero = self.emitter.cx.types.context.i8_type().const_zero();
         for leaving in &self.plan.leaving {
@@ -284,7 +304,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Copies what all lanes carry.
+    /// Copies the context arrays.
     fn copy_carried(&self, from: &Carried<'ctx>, to: &Carried<'ctx>) -> Result<()> {
         for &local in &self.plan.crossing.locals {
             let (Some(from), Some(to)) = (from.locals[local.index()], to.locals[local.index()]) else {
@@ -295,7 +315,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Has a warp's threads carry what they carry in such places.
+    /// Makes `carried` the arrays of the current warp.
     fn use_carried(&mut self, carried: &Carried<'ctx>, shape: Shape) {
         let int = self.hooks.frame.get().row.get_type();
         let locals = self.plan.crossing.locals.iter();
@@ -305,7 +325,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.carried = carried.clone();
     }
 
-    /// A body for all lanes, or for those in ranges; goes on at `end`.
+    /// Emits a body in two copies: for the case that all lanes run, and for that some do, in which each lane tests the
+    /// ranges. Continues at `end`.
     fn all_or_some(
         &mut self,
         segment: &Segment,
@@ -327,7 +348,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(ask);
         if !fixed_rows::is_short(self.emitter.function, body) {
-            // Two halves are twice the code.
+            // Two halves would double the code of a long body.
             self.asked_lanes(segment, body, bounds, ranges)?;
             return self.goes_to(end);
         }
@@ -343,7 +364,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.goes_to(end)
     }
 
-    /// A body for those of some lanes that are in ranges.
+    /// Emits a body for the lanes `bounds` that are in the ranges.
     fn asked_lanes(
         &mut self,
         segment: &Segment,
@@ -357,14 +378,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Goes on at a block.
+    /// Branches to a block and continues there.
     fn goes_to(&self, block: BasicBlock<'ctx>) -> Result<()> {
         self.emitter.go(block)?;
         self.emitter.builder.position_at_end(block);
         Ok(())
     }
 
-    /// Whether something holds, and what is asked of a row.
+    /// Whether `all` and all conditions on the row hold.
     pub(crate) fn and_rows(&self, all: IntValue<'ctx>, rows: Vec<(IntValue<'ctx>, bool)>) -> Result<IntValue<'ctx>> {
         let builder = &self.emitter.builder;
         rows.into_iter().try_fold(all, |all, (cond, negated)| {
@@ -373,7 +394,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// Whether this is the copy for rows that the kernel does not seem to be for.
+    /// Whether the lane loops of the current copy are scalar code: that is the copy for rows of several warps, or for
+    /// warps of which some lanes do not pass a guard.
     fn is_aside(&self) -> bool {
         self.strip.as_ref().is_some_and(|strip| !strip.has_vectors())
     }
@@ -386,7 +408,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         })
     }
 
-    /// From which to which lane ranges of constants reach; `None` if there are none.
+    /// The lanes that ranges of constants let through; `None` without such ranges.
     fn known_bounds(&self, ranges: Vec<RangeValues<'ctx>>) -> Result<Option<Span<'ctx>>> {
         if ranges.is_empty() {
             return Ok(None);
@@ -397,7 +419,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok((low.is_const() && high.is_const()).then_some((low, high)))
     }
 
-    /// Whether one of some lanes may be in ranges: `true` where a value wraps.
+    /// Whether a lane in `from..to` may be in the ranges. Ranges whose values may wrap, and those of one value, do not
+    /// count.
     fn any_runs(&self, ranges: &[RangeValues<'ctx>], (from, to): Span<'ctx>) -> Result<IntValue<'ctx>> {
         let mut any = self.emitter.cx.types.context.bool_type().const_int(1, false);
         let (from, to) = (index(&self.emitter, from)?, index(&self.emitter, to)?);
@@ -423,7 +446,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 }
 
-/// Whether nodes leave a loop around them, or a turn of it.
+/// Whether nodes contain a jump to the exit or the step of a loop around them.
 fn jumps_out(nodes: &[Node]) -> bool {
     nodes.iter().any(|node| match node {
         Node::Break | Node::Continue => true,
