@@ -1,7 +1,7 @@
 /* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own.
  *
- * If only the run time knows the trip count of a loop, LLVM unrolls a short body by a factor and adds a remainder loop.
- * Thread loops are long and profit. A sequential loop of the program that remains inside a thread loop has few
+ * If the trip count of a loop is only known at run time, LLVM unrolls a short body by a factor and adds a remainder
+ * loop. Thread loops are long and profit. A sequential loop of the program that remains inside a thread loop has few
  * iterations for each thread, such as `for j in range(starts[i], starts[i + 1])`: most of them would run in the
  * remainder loop. LLVM's options for unrolling are global to the process, so loop metadata disables it. */
 #include "llvm/Analysis/LoopInfo.h"

@@ -91,7 +91,7 @@ pub(crate) struct Told<'ctx> {
     pub(crate) copy: u32,
     /// See [`Quick::parameter`].
     parameter: u64,
-    /// The pointer of a plain load.
+    /// The pointer expression of a plain load; `None` for any other access.
     pub(crate) loads: Option<ExprId>,
 }
 

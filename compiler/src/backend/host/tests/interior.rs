@@ -2,7 +2,7 @@
 
 use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, matrix};
 
-/// A kernel with loads that LLVM makes gathers of, unless the steady state is split off.
+/// A kernel with loads that LLVM would turn into gathers if the steady state were not split off.
 fn body(lines: &str) -> String {
     format!("def k(a, out, k):\n    i = cuda.grid(1)\n    n = a.size\n    if i < n:\n        {lines}\n")
 }

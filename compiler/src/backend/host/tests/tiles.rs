@@ -75,7 +75,7 @@ fn next_tiles_are_asked_for() {
         ("the block's own memory", "left[15 - ty, tx]", 0),
         ("what may be a division by zero", "b[start // a.shape[0] + ty, x]", 0),
     ] {
-        // A strip has eight rows, and prefetches each.
+        // A strip has eight rows, each with a prefetch.
         let source = source.replace("b[start + ty, x]", loads);
         let llvm = llvm(&source, MATRICES, "sapphirerapids");
         assert_eq!(near(&llvm), rows * 8, "{name}:\n{llvm}");

@@ -426,8 +426,8 @@ def squares(a, out):
     assert!(!compares && llvm.contains("x i32>"), "{llvm}");
 }
 
-/// A sequential loop inside a thread loop is not unrolled at run time, as most iterations would run in the remainder
-/// loop.
+/// Runtime unrolling is disabled for a sequential loop inside a thread loop. It has few iterations, most of which would
+/// run in the remainder loop.
 #[test]
 fn loops_of_one_thread_are_not_unrolled() {
     let source = "
