@@ -7,10 +7,12 @@
 //!         if from + lane < high: node
 //! ```
 //!
-//! The nodes of the strip test each lane as above. Code without effects instead runs for an absent lane with the thread
-//! index of the last present one (`lanes_or_last`), or for all lanes without a test (`unasked`). Only strips with
-//! transposed accesses ([`Strips::walked`](crate::backend::host::plan::Strips::walked)) are padded: they need vectors
-//! in the last strip, too.
+//! Addresses and trip counts are computed for an absent lane with the thread index of the last present one
+//! (`lanes_or_last`), which needs no branch. Iterations whose only effects are transposed stores run for all lanes
+//! without a test (`unasked`).
+//!
+//! Only strips with transposed accesses ([`Strips::walked`](crate::backend::host::plan::Strips::walked)) are padded:
+//! for them, vectors also pay in a strip that is not full.
 
 use inkwell::{IntPredicate, values::IntValue};
 

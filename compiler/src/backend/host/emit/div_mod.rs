@@ -7,9 +7,9 @@
 //!                                                 a[q, r + x]
 //! ```
 //!
-//! In a part, quotients are uniform and remainders grow by one from thread to thread, so accesses have unit stride. It
-//! is legal for merged blocks, in which any thread may be the first of a part. The split pays if parts are long: the
-//! launch computes that ([`Quotients::is_worth`]), and otherwise the row is one part, which runs the original code.
+//! In a part, quotients are uniform and remainders grow by one from thread to thread, so accesses have unit stride.
+//! That is legal in merged blocks, in which any thread may be the first of a part. It pays if parts are long, which the
+//! code tests at run time ([`Quotients::is_worth`]). Otherwise the row is one part, which runs the original code.
 
 use inkwell::{IntPredicate, values::IntValue};
 

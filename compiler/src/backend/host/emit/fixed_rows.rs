@@ -3,17 +3,19 @@
 //!
 //! ```text
 //! if the row has 16 threads:
-//!     for x in 0..16:                         (unrolled)
-//!         value = body, if low <= x < high
-//!         out[x] = value if low <= x < high else out[x]
+//!     for x in 0..16:                             (unrolled)
+//!         if low <= x < high: value = body
+//!         tile[x] = value if low <= x < high else tile[x]
 //! else:
-//!     for x in low..high: body
+//!     for x in low..high: tile[x] = body
 //! ```
 //!
 //! A block's row length is only known at launch, so the other loop remains. In the copy, all threads of a row with
-//! bounds run. A thread outside the bounds stores the value that its element has: a masked store would delay a load of
-//! the same memory soon after it. [The plan](crate::backend::host::plan::vector::fixed_rows) decides where that is
-//! legal: no other thread may access the element. The copy pays for short bodies only.
+//! bounds run. A thread outside the bounds runs no statement with effects, and stores the old value to its elements of
+//! shared arrays and context arrays: a masked store would delay a load of the same memory soon after it. Stores to
+//! other memory remain under the predicate. [The plan](crate::backend::host::plan::vector::fixed_rows) decides where
+//! that is legal: no other thread may access the element in this region. The copy pays for short bodies, for which a
+//! loop of a variable trip count is expensive.
 //!
 //! Strips of several rows (`strips.rs`) get such a copy, too.
 

@@ -132,7 +132,8 @@ pub(crate) struct HostHooks<'a, 'ctx> {
     offsets: &'a Offsets,
     /// The current thread.
     pub frame: Cell<Frame<'ctx>>,
-    /// Values for the first thread in the current part of a row ([`SpecialRegister::OfRow`]).
+    /// Values of [`SpecialRegister::OfRow`]: the index, quotients and remainders of the first thread in a part of a
+    /// row. Where a warp is a block: the warp's coordinates in its block, and the number of warps in a row.
     pub of_row: RefCell<Vec<IntValue<'ctx>>>,
     /// Addresses of the cell arrays on the stack, by the shared array's index, where a warp is a block.
     pub cells: RefCell<Vec<Option<PointerValue<'ctx>>>>,

@@ -2,15 +2,16 @@
 //! ([`Walked::own_limit`](crate::backend::host::plan::Walked::own_limit)).
 //!
 //! ```text
-//! each[lane] = the number of iterations of each lane, of those that are taken at a time
+//! each[lane] = how many of the next iterations (16 at most) the lane has
 //! for j in 0..max over the lanes:
 //!     body, for all lanes
 //!     for each lane: copy[lane] = live-out value, if j < each[lane]
 //! for each lane: live-out value = copy[lane]
 //! ```
 //!
-//! A lane without the iteration computes values that are discarded. It loads nothing, because the vectors of its row
-//! are masked by its own number, and it stores nothing.
+//! A lane without an iteration computes values in it that are discarded. It loads nothing, because its row is loaded
+//! under a mask of its own iterations, and for the same reason it stores nothing. [The
+//! plan](crate::backend::host::plan::loops::lane_trip_counts) decides which loops are compiled so.
 
 use inkwell::{
     IntPredicate,

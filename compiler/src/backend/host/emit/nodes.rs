@@ -2,6 +2,7 @@
 //! thread masks.
 //!
 //! ```text
+//! Node::Once     if any mask:       code for the whole block     (without a mask: always)
 //! Node::If       if uniform condition: thread loops
 //! Node::Split    for each thread: then_mask[t], else_mask[t] = active[t] & cond[t], active[t] & !cond[t]
 //!                if any then_mask:  thread loops under then_mask

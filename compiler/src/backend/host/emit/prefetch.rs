@@ -6,7 +6,8 @@
 //! | of the next iteration of a loop around the region ([`Next`]) | `plan/prefetch/next_iteration.rs` |
 //! | of the next block along `x` ([`Stream`]) | `plan/prefetch/next_block.rs` |
 //!
-//! A prefetch past the end of an array is legal and has no effect.
+//! A prefetch of any address is legal: past the end of an array it has no effect. It pays for accesses that the
+//! hardware's prefetchers do not recognize; the plan selects these.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 

@@ -1,13 +1,14 @@
-//! Privatized accumulators ([`Privatized`]): a worker has copies of the arrays to which its blocks only accumulate.
+//! Privatized accumulators ([`Privatized`]): a worker has copies of arrays to which its blocks only accumulate.
 //!
 //! ```text
 //! copy[..] = neutral element
-//! for block in first..last: copy[i] op= value             (without atomic operations)
+//! for block in first..last: copy[i] op= value             (a plain load and store)
 //! for i in 0..len:
 //!     if copy[i] != neutral: atomic array[i] op= copy[i]
 //! ```
 //!
-//! [The plan](crate::backend::host::plan::grid::privatize) decides which arrays qualify.
+//! A copy has the first `len` elements of its array; the kernel accumulates to the others directly. [The
+//! plan](crate::backend::host::plan::grid::privatize) decides which arrays qualify.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
 

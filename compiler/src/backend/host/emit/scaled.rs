@@ -6,8 +6,8 @@
 //!     if index < n: body
 //! ```
 //!
-//! The copy of the body also has no tests for negative indices. It is legal if `by` is positive, no index wraps, and
-//! the other indices are not negative. That is tested for each row; otherwise the row runs the region's own body.
+//! The copy of the body has no guard, and no tests for negative indices. It is legal if `by` is positive, no index
+//! wraps, and no other index is negative. Each row tests that, and otherwise runs the region's own body.
 
 use inkwell::{IntPredicate, values::IntValue};
 

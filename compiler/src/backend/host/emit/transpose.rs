@@ -9,14 +9,14 @@
 //!                                                 for each lane i: total += turns[j][i]      (one vector)
 //! ```
 //!
-//! In the original loop, each iteration gathers one element from each of 16 rows. Iterations
-//! remain in order, so sums do not change. The last vectors of a row are loaded under a mask: nothing is read that the
-//! original loop does not read. Stores are collected in the same way, and transposed after the iterations
-//! (`transposed_stores.rs`). Lanes may have different trip counts (`lane_trip_counts.rs`).
+//! The original loop gathers one element from each of 16 rows in each iteration. Here, the loads are contiguous
+//! vectors. Iterations remain in order, so sums do not change. The last vectors of a row are loaded under a mask, so
+//! nothing is read that the original loop does not read. Stores are collected in the same way and transposed after the
+//! iterations (`transposed_stores.rs`). Lanes may have different trip counts (`lane_trip_counts.rs`).
 //!
-//! Which loops are legal is decided by [the plan](crate::backend::host::plan::vector::transpose). Two conditions are
-//! tested here, at run time: a load and a store that may alias must be far enough from each other, and no lane may
-//! exclude an iteration from its loads. Where a condition does not hold, one iteration runs lane by lane as in the
+//! [The plan](crate::backend::host::plan::vector::transpose) decides which loops are legal and worth it. Two conditions
+//! are tested here, at run time: the addresses of a load and a store that may alias do not conflict, and no lane
+//! excludes the next iteration from its loads. If a condition does not hold, one iteration runs lane by lane as in the
 //! original loop.
 
 #![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]

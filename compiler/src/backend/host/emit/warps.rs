@@ -67,7 +67,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// LLVM promotes them to registers.
     pub(crate) fn declare_carried(&mut self, function: FunctionValue<'ctx>) -> Result<Vec<Carried<'ctx>>> {
         for name in [OF_ONE_WARP, "no-builtin-memcpy", "no-builtin-memset"] {
-            // With these attributes, copies between the arrays remain loops, which LLVM vectorizes.
+            // Without builtins, copies between the arrays remain loops, which LLVM vectorizes.
             let mark = self.emitter.cx.types.context.create_string_attribute(name, "");
             function.add_attribute(AttributeLoc::Function, mark);
         }
@@ -193,7 +193,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Emits a region for the lanes of a warp that is a block. Loops over lanes have constant bounds, so that LLVM
     /// promotes the warp's arrays to registers. Where not all lanes run, each lane tests whether it does. The loop then
-    /// has two halves, each of which is skipped if none of its lanes runs.
+    /// has two halves, each of which is skipped if none of its lanes runs. A region with a steady state has a copy for
+    /// warps that are in it.
     pub(crate) fn segment_of_warp(&mut self, segment: &Segment) -> Result<()> {
         let int = self.hooks.frame.get().row.get_type();
         let (zero, lanes) = (int.const_zero(), int.const_int(LANES, false));
@@ -325,8 +326,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.carried = carried.clone();
     }
 
-    /// Emits a body in two copies: for the case that all lanes run, and for that some do, in which each lane tests the
-    /// ranges. Continues at `end`.
+    /// Emits a body in two copies: for the case that all lanes run, and for the case that each lane tests the ranges.
+    /// Continues at `end`.
     fn all_or_some(
         &mut self,
         segment: &Segment,
