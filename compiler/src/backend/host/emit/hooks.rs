@@ -525,8 +525,8 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
     }
 
     /// On x86-64 with AVX-512, LLVM 22 returns the NaN for `llvm.maximumnum` of a NaN and a scalar that it knows not to
-    /// be a NaN, such as a converted integer. So this emits `llvm.maximum`, which returns a NaN if either operand is
-    /// one, and then selects the operand that is not a NaN.
+    /// be a NaN, such as a converted integer. So on every x86-64 machine this emits `llvm.maximum`, which returns a NaN
+    /// if either operand is one, and then selects the operand that is not a NaN.
     fn float_extreme(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,
