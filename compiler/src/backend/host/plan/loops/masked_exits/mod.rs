@@ -262,7 +262,9 @@ fn rewrite(
     list[index].kind = StmtKind::Loop { body: whole, step };
     let at = index + first.len();
     let (cond_after, after) = after.unzip();
-    list.splice(index + 1..index + 1, after);
+    if let Some(after) = after {
+        list.insert(index + 1, after);
+    }
     list.splice(index..index, first);
     Some((Leaving { alive, turns, few, none, after: cond_after, ends, sums }, at))
 }
