@@ -1,9 +1,13 @@
-; Leaves what a call of `print` prints in the host's memory, as weft_artifact::PrintRing says, whose numbers these are.
+; Writes a record of a call of `print` to the ring in host memory. weft_artifact::PrintRing describes the layout and has
+; the same constants.
 ;
-; page      the ring and the words before it; the host's memory, which it may write meanwhile
-; format    so many bytes; `words` has `count` arguments of eight bytes, and `kinds` a byte for each: 1 for the address of a text
+; Arguments of `weft$print`:
+; - `page`: the words before the ring, and the ring. It is host memory, which the host may change at any time.
+; - `format`: `length` bytes.
+; - `words`: `count` arguments of eight bytes.
+; - `kinds`: a byte for each argument, which is nonzero for the address of a string.
 
-; How many bytes a text has before the zero at its end.
+; The number of bytes of a string before its terminating zero.
 define internal i64 @"weft$print_length"(ptr %text) #0 {
 entry:
   br label %look
@@ -20,7 +24,7 @@ end:
   ret i64 %length
 }
 
-; Writes a word so many bytes from the ring's beginning, or from where it begins anew.
+; Writes a word at an offset in bytes, modulo the size of the ring.
 define internal void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %at, i64 %word) #1 {
   %within = and i64 %at, %mask
   %behind = add i64 %within, 64
@@ -29,7 +33,7 @@ define internal void @"weft$print_word"(ptr addrspace(1) %page, i64 %mask, i64 %
   ret void
 }
 
-; Writes bytes, up to a whole word; gives the place behind them.
+; Writes bytes, padded with zeros to whole words. Returns the offset after them.
 define internal i64 @"weft$print_bytes"(ptr addrspace(1) %page, i64 %mask, i64 %at, ptr %from, i64 %length) #0 {
 entry:
   br label %words
@@ -114,7 +118,7 @@ reserve:
   %room.field = getelementptr i64, ptr addrspace(1) %page, i64 3
   %room = load volatile i64, ptr addrspace(1) %room.field, align 8
   %mask = sub i64 %room, 1
-  ; The lanes that are here take their places in one piece: a hundred thousand threads would not get by each other else.
+  ; The active lanes reserve space with one atomic operation, which reduces contention on the head.
   %here = call i32 @llvm.nvvm.activemask() #2
   %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
   %small = trunc i64 %bytes to i32
@@ -152,12 +156,13 @@ try:
   %looked = phi i1 [ false, %look.at ], [ false, %wait ], [ true, %look.again ]
   %pause = phi i32 [ 32, %look.at ], [ %longer, %wait ], [ %pause, %look.again ]
   %end = add i64 %at.now, %all.bytes
-  ; Less than 0 where others have moved on meanwhile: then it is not taken, either.
+  ; Negative if, since the head was loaded, other threads have moved it and the host has read their records. The exchange
+  ; fails in this case.
   %used = sub i64 %end, %read
   %fits = icmp sle i64 %used, %room
   br i1 %fits, label %take, label %full
 
-; What the host has read is far away: it is asked for again only where there seems to be no room.
+; Loads from host memory are slow, so the host's position is loaded again only if there seems to be no room.
 full:
   br i1 %looked, label %share, label %look.again
 
@@ -171,7 +176,7 @@ take:
   %is.mine = extractvalue { i64, i1 } %swapped, 1
   br i1 %is.mine, label %share, label %wait
 
-; Who fails waits for longer each time, and not as long as others.
+; Exponential backoff after a failed exchange, with a pseudorandom part from the clock.
 wait:
   %clock = call i32 @llvm.nvvm.read.ptx.sreg.clock()
   %pause.less = sub i32 %pause, 1
@@ -292,7 +297,7 @@ attributes #0 = { noinline nounwind convergent "no-builtins" }
 attributes #1 = { alwaysinline nounwind "no-builtins" }
 attributes #2 = { convergent nounwind }
 
-; A module has one of these, of any length: nothing of it is worth being unrolled.
+; Unrolling does not pay: a module has these loops once, and their trip counts are arbitrary.
 !0 = distinct !{!0, !6}
 !1 = distinct !{!1, !6}
 !2 = distinct !{!2, !6}

@@ -1,23 +1,25 @@
-; What sanitized code does at most accesses by itself: it looks at what is remembered of the element, and where nothing is to be
-; held against the access, remembers that, too. Whatever is not as it mostly is goes to the runtime, which does the same and all
-; else (`runtime/src/sanitize/`): what is changed here must be what `races.rs` there would change.
+; Inline checks of sanitized code. A function compares an access with the records of earlier accesses to the element. If
+; none of them can race with the access, the function records it. In all other cases it calls the runtime, which handles
+; every access (`runtime/src/sanitize/`). The functions must change records in the same way as `races.rs` there.
 ;
-; The types are `HostSeen` and `HostPage` of weft-artifact, and `Write`, `Reads` and `Directory` of the runtime. A function is told of an
-; access as `HostChecks::access` is; `shift` is the access's size as a power of two, and `parameter` the bit of the argument in
-; whose memory it lies, if it is in one that the kernel only reads.
+; The types are `HostSeen` and `HostPage` of weft-artifact, and `Write`, `Reads` and `Directory` of the runtime. The
+; functions take the arguments of `HostChecks::access`; `shift` is the binary logarithm of the access's size, and
+; `parameter` the bit of the array parameter whose memory is accessed, if the kernel only reads that array.
 
-;              block epoch chain read chain write lane first copies last  knows -    quiet near scratch bytes
+; Fields: block, epoch, chain, read, chain_too, write, lane, first, copies, last, knows, padding, unrecorded, near,
+; scratch, scratch_bytes.
 %seen = type { i32,  i32,  i32,  i32, i32,  i32,  i32, i32,  i32,   i32, i32,  i32, i64,  ptr, i64,    i64 }
-;              number writes reads second unwritten read_key write_key at
-; Of packed cells, `second` is the directory.
+; Fields: number, writes, reads, second, unwritten, read_key, write_key, at, padding. For packed records, `second` is
+; the directory.
 %page = type { i64,   ptr,   ptr,  ptr,   ptr,      i64,     i64,      i32, [4 x i8] }
-;               block epoch spot who
+; Fields: block, epoch, spot, and the writer: its clock, thread and kind bits.
 %write = type { i32,  i32,  i32, i32 }
-;               block epoch spot who  lanes
+; Fields: block, epoch, spot, the reader (its clock, warp and kind bits), and lanes.
 %reads = type { i32,  i32,  i32,  i32, i32 }
-; A block with an epoch, and a site and its calls with who was there, are compared as one number.
+; The functions load and compare block and epoch as one number (`time`), and the spot and the thread as another one
+; (`from`).
 
-; Where a page is looked for: `slot` of `runtime/src/sanitize/shadow.rs`.
+; The entry of the table of pages for an address: `slot` of `runtime/src/sanitize/shadow.rs`.
 define internal ptr @weft.page(ptr %near, i64 %address) alwaysinline nounwind {
   %number = lshr i64 %address, 11
   %spread = mul i64 %number, -7046029254386353131
@@ -26,7 +28,8 @@ define internal ptr @weft.page(ptr %near, i64 %address) alwaysinline nounwind {
   ret ptr %page
 }
 
-; Whether the bytes are one cell of the page that has this key: they lie in it, and it has cells of their size.
+; Whether an access is one element of the page with this key: it is in the page, aligned, and has the size of the page's
+; elements.
 define internal i1 @weft.known(i64 %key, i64 %address, i32 %shift) alwaysinline nounwind {
   %long = zext i32 %shift to i64
   %size = shl i64 1, %long
@@ -39,7 +42,7 @@ define internal i1 @weft.known(i64 %key, i64 %address, i32 %shift) alwaysinline 
   ret i1 %known
 }
 
-; The word of bits of a page that says which of some bytes nobody has written.
+; The address of the word with an access's bits in the page's bitmap of unwritten bytes.
 define internal ptr @weft.word(ptr %page, i64 %address) alwaysinline nounwind {
   %bits.at = getelementptr inbounds %page, ptr %page, i64 0, i32 4
   %bits = load ptr, ptr %bits.at
@@ -49,7 +52,7 @@ define internal ptr @weft.word(ptr %page, i64 %address) alwaysinline nounwind {
   ret ptr %word.at
 }
 
-; Which bits of it are theirs.
+; The access's bits in that word.
 define internal i64 @weft.mask(i64 %address, i32 %shift) alwaysinline nounwind {
   %bit = and i64 %address, 63
   %long = zext i32 %shift to i64
@@ -60,7 +63,7 @@ define internal i64 @weft.mask(i64 %address, i32 %shift) alwaysinline nounwind {
   ret i64 %mask
 }
 
-; The first block that counts: in scratch memory the present one alone does.
+; The first block whose accesses may race. In scratch memory it is the current block.
 define internal i32 @weft.first(ptr %seen, i64 %address, i32 %block) alwaysinline nounwind {
   %first.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 7
   %first = load i32, ptr %first.at
@@ -74,7 +77,8 @@ define internal i32 @weft.first(ptr %seen, i64 %address, i32 %block) alwaysinlin
   ret i32 %least
 }
 
-; `Now::is_alone`: the last write is of this thread, of an epoch before, or of a block that does not count.
+; Whether the last write cannot race with this access: it is by this thread, by its block in an earlier epoch, or by a
+; block that has finished. `Now::meet` tests the same.
 define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 %address) alwaysinline nounwind {
   %its_time = load i64, ptr %write, align 8
   %block = trunc i64 %time to i32
@@ -85,7 +89,7 @@ define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 
   %its_who = load i32, ptr %who.at
   %long_who = lshr i64 %from, 32
   %own_who = trunc i64 %long_who to i32
-  ; Ten bits of the thread.
+  ; The ten bits of the thread's number.
   %differs = xor i32 %its_who, %own_who
   %other = and i32 %differs, 8184
   %same = icmp eq i32 %other, 0
@@ -97,7 +101,7 @@ define internal i1 @weft.alone(ptr %write, ptr %seen, i64 %time, i64 %from, i64 
   ret i1 %alone
 }
 
-; `Now::all_behind`, or no reads at all.
+; `Now::happens_after_all`, or there are no reads.
 define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
   %its_time = load i64, ptr %reads, align 4
   %block = trunc i64 %time to i32
@@ -111,7 +115,7 @@ define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %
   %long_who = lshr i64 %from, 32
   %own_who = trunc i64 %long_who to i32
   %none = icmp eq i32 %lanes, 0
-  ; Five bits of the warp.
+  ; The five bits of the warp's number.
   %differs = xor i32 %its_who, %own_who
   %other = and i32 %differs, 248
   %same_warp = icmp eq i32 %other, 0
@@ -126,7 +130,7 @@ define internal i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %
   ret i1 %free
 }
 
-; `Reads::takes`: reads of the same warp, time and place.
+; `Reads::takes`: reads by the same warp in the same epoch, at the same spot.
 define internal i1 @weft.takes(ptr %reads, i64 %time, i64 %from) alwaysinline nounwind {
   %its_time = load i64, ptr %reads, align 4
   %from.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 2
@@ -155,7 +159,7 @@ define internal void @weft.set(ptr %reads, i64 %time, i64 %from, i32 %lane) alwa
   ret void
 }
 
-; Steps that write, which are kept among the reads.
+; Whether the record is of atomic operations that write, which are stored among the reads.
 define internal i1 @weft.steps(ptr %reads) alwaysinline nounwind {
   %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
   %who = load i32, ptr %who.at
@@ -164,10 +168,10 @@ define internal i1 @weft.steps(ptr %reads) alwaysinline nounwind {
   ret i1 %steps
 }
 
-; A thread's copies of unwritten bytes may be this one.
+; Whether the access may copy unwritten bytes: it is part of a copy, and the thread copies values with unwritten bytes.
 define internal i1 @weft.copies(ptr %seen, i32 %copy) alwaysinline nounwind {
   %next = add i32 %copy, 1
-  ; 0 is none, and the greatest one is followed and not copied.
+  ; 0 is no copy. `HostChecks::FOLLOWED`, the largest number, is no copy either.
   %is_copied = icmp ugt i32 %next, 1
   %count.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 8
   %count = load i32, ptr %count.at
@@ -176,7 +180,7 @@ define internal i1 @weft.copies(ptr %seen, i32 %copy) alwaysinline nounwind {
   ret i1 %copies
 }
 
-; The thread's last access, which nobody asks for where threads are loops.
+; Records the thread's last access. In code with work-item loops, the runtime does not need it.
 define internal void @weft.note(ptr %seen, i64 %from, i1 %notes) alwaysinline nounwind {
 start:
   br i1 %notes, label %note, label %end
@@ -192,14 +196,15 @@ end:
   ret void
 }
 
-; `time` is a thread's block and epoch, `from` the calls that led to where it is and who it is, as they stand in a cell.
+; `time` is the thread's block and epoch. `its_from` has the calls that led to the current location, and the thread, in
+; the encoding of a record.
 define ptr @weft.read(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet, i32 %lane,
                       i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %parameter)
                       alwaysinline nounwind {
 start:
   %address = ptrtoint ptr %place to i64
   %long_site = zext i32 %site to i64
-  ; The calls that led here, and the site; who reads.
+  ; The spot (the site and the calls), and the reader.
   %from = or i64 %its_from, %long_site
   %is_argument = icmp ne i64 %parameter, 0
   br i1 %is_argument, label %argument, label %look
@@ -207,7 +212,7 @@ start:
 argument:
   %quiet = and i64 %all_quiet, %parameter
   %is_quiet = icmp ne i64 %quiet, 0
-  ; An index out of bounds leads far away.
+  ; An index out of bounds gives an address near `HostChecks::NOWHERE`.
   %high = lshr i64 %address, 61
   %is_near = icmp eq i64 %high, 0
   %long = zext i32 %shift to i64
@@ -241,7 +246,7 @@ known:
   %its_block = trunc i64 %its_time to i32
   %is_own = icmp eq i32 %its_block, %block
   %is_before = icmp ult i64 %its_time, %time
-  ; The block has written it before a barrier: it is written, and nobody else can have written it since.
+  ; The block made the last write in an earlier epoch: the bytes are written, and the write cannot race.
   %is_behind = and i1 %is_own, %is_before
   br i1 %is_behind, label %reads, label %careful
 
@@ -262,8 +267,8 @@ reads:
   br i1 %notes, label %ask, label %several
 
 several:
-  ; Where threads are loops nothing but barriers orders those of a block, and nothing those of different blocks: two that have
-  ; read it since the last barrier, at the same place, are enough.
+  ; In code with work-item loops, only barriers order the threads of a block, and nothing orders different blocks.
+  ; Records of two lanes that read in this epoch at the same spot are sufficient to find a race.
   %their_time = load i64, ptr %one, align 4
   %their_spot.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 2
   %their_spot = load i32, ptr %their_spot.at
@@ -302,8 +307,7 @@ other:
   br i1 %may_do, label %crowd, label %alone_here
 
 crowd:
-  ; Two other warps of the block that have read it since the last barrier are enough, for a thread that knows of no other by
-  ; anything but barriers.
+  ; Records of two other warps that read in this epoch are sufficient, if only barriers order this thread after others.
   %two = getelementptr inbounds %reads, ptr %seconds, i64 %cell
   %two_time = load i64, ptr %two, align 4
   %times = xor i64 %two_time, %time
@@ -377,7 +381,7 @@ other_too:
   br i1 %free_too, label %set_too, label %both
 
 both:
-  ; The same of a thread of one of the two warps, at another place.
+  ; The same for a thread of one of the two warps, at another spot.
   %first_time = load i64, ptr %one, align 4
   %second_time = load i64, ptr %other_two, align 4
   %first_differs = xor i64 %first_time, %time
@@ -498,12 +502,13 @@ slow:
   ret ptr %goes
 }
 
-; Cells of one and two bytes are packed (`packed.rs` of the runtime): they have the number of an event and a lane.
+; The records of one-byte and two-byte elements are packed (`packed.rs` of the runtime): a cell has the number of an
+; event and a lane.
 
-;                    events n_events room slots
+; Fields: events, n_events, room, slots.
 %directory = type { ptr,   i32,     i32, [128 x i16] }
 
-; What a cell says.
+; The event of a cell.
 define internal ptr @weft.event(ptr %directory, i16 %cell) alwaysinline nounwind {
   %events = load ptr, ptr %directory
   %number = lshr i16 %cell, 5
@@ -512,7 +517,7 @@ define internal ptr @weft.event(ptr %directory, i16 %cell) alwaysinline nounwind
   ret ptr %event
 }
 
-; Which lanes: those of the event, or the cell's. A cell of 0 has none.
+; The lanes of a cell: the event's lanes, or the cell's own lane. A cell of 0 has none.
 define internal i32 @weft.lanes(ptr %event, i16 %cell) alwaysinline nounwind {
   %lanes.at = getelementptr inbounds %reads, ptr %event, i64 0, i32 4
   %several = load i32, ptr %lanes.at
@@ -526,7 +531,7 @@ define internal i32 @weft.lanes(ptr %event, i16 %cell) alwaysinline nounwind {
   ret i32 %lanes
 }
 
-; `weft.free`, of such lanes.
+; `weft.free` for an event and the lanes of a cell.
 define internal i1 @weft.event_free(ptr %event, i32 %lanes, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
                     alwaysinline nounwind {
   %its_time = load i64, ptr %event, align 4
@@ -539,7 +544,7 @@ define internal i1 @weft.event_free(ptr %event, i32 %lanes, ptr %seen, i64 %time
   %long_who = lshr i64 %from, 32
   %own_who = trunc i64 %long_who to i32
   %none = icmp eq i32 %lanes, 0
-  ; Five bits of the warp.
+  ; The five bits of the warp's number.
   %differs = xor i32 %its_who, %own_who
   %other = and i32 %differs, 248
   %same_warp = icmp eq i32 %other, 0
@@ -554,10 +559,10 @@ define internal i1 @weft.event_free(ptr %event, i32 %lanes, ptr %seen, i64 %time
   ret i1 %free
 }
 
-; What a cell is to say of an access; 0 if there is no room for its event.
+; The cell that records an access; 0 if there is no room for its event.
 define internal i16 @weft.cell(ptr %directory, i64 %time, i64 %from, i32 %lane) alwaysinline nounwind {
 start:
-  ; `slot` of `packed.rs`.
+  ; The same as `slot` of `packed.rs`.
   %spot = trunc i64 %from to i32
   %long_who = lshr i64 %from, 35
   %shifted = trunc i64 %long_who to i32
@@ -608,7 +613,7 @@ end:
 
 declare i32 @llvm.cttz.i32(i32, i1)
 
-; `weft.read` of one or two bytes.
+; `weft.read` for one-byte and two-byte elements.
 define ptr @weft.read_small(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet,
                             i32 %lane, i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %parameter)
                             alwaysinline nounwind {
@@ -622,7 +627,7 @@ start:
 argument:
   %quiet = and i64 %all_quiet, %parameter
   %is_quiet = icmp ne i64 %quiet, 0
-  ; An index out of bounds leads far away.
+  ; An index out of bounds gives an address near `HostChecks::NOWHERE`.
   %high = lshr i64 %address, 61
   %is_near = icmp eq i64 %high, 0
   %long = zext i32 %shift to i64
@@ -691,7 +696,7 @@ among:
   br i1 %is_there_already, label %quick, label %several
 
 several:
-  ; Where threads are loops, two lanes of the block that have read it since the last barrier, at the same place, are enough.
+  ; In code with work-item loops, two lanes that read in this epoch at the same spot are sufficient, as in `weft.read`.
   %first_time = load i64, ptr %first, align 4
   %first_spot.at = getelementptr inbounds %reads, ptr %first, i64 0, i32 2
   %first_spot = load i32, ptr %first_spot.at
@@ -713,7 +718,7 @@ several:
   br i1 %settled, label %quick, label %other
 
 other:
-  ; Another lane of the same is an event of its own, and steps are not looked at here.
+  ; The runtime handles another lane of the same event, which needs a new event, and atomic operations.
   %step_bit = and i32 %first_who, 4
   %is_step = icmp ne i32 %step_bit, 0
   %is_not_for_code = or i1 %takes, %is_step
@@ -745,8 +750,7 @@ others:
   br i1 %two_is_step, label %slow, label %both, !prof !2
 
 both:
-  ; Two warps of the block that have read it since the last barrier are enough, for a thread that knows of no other by anything
-  ; but barriers.
+  ; Records of two warps that read in this epoch are sufficient, if only barriers order this thread after others.
   %whos_differ = xor i32 %first_who, %two_who
   %warps_differ = and i32 %whos_differ, 248
   %knows.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 10
@@ -790,14 +794,14 @@ slow:
   ret ptr %goes
 }
 
-; `weft.write` of one or two bytes.
+; `weft.write` for one-byte and two-byte elements.
 define ptr @weft.write_small(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %whose_reads,
                              i32 %lane, i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %value)
                              alwaysinline nounwind {
 start:
   %address = ptrtoint ptr %place to i64
   %long_site = zext i32 %site to i64
-  ; An event says who as reads do.
+  ; An event of writes has the encoding of reads: a warp and lanes.
   %from = or i64 %whose_reads, %long_site
   %page = call ptr @weft.page(ptr %near, i64 %address)
   %key.at = getelementptr inbounds %page, ptr %page, i64 0, i32 6
@@ -880,7 +884,8 @@ slow:
   ret ptr %goes
 }
 
-; An atomic step of a thread that is a turn of a loop, which orders nothing: it is kept among the reads. `how` is as there.
+; A relaxed atomic operation that writes, in code with work-item loops. It is stored among the reads; `how` has its kind
+; bits.
 define ptr @weft.step(ptr %context, i64 %at_access, ptr %seen, ptr %near, i64 %time, i64 %its_from, i64 %all_quiet, i32 %lane,
                       i1 %notes, ptr %place, i32 %site, i32 %bits, i32 %shift, i32 %copy, i64 %how)
                       alwaysinline nounwind {
@@ -933,7 +938,7 @@ add:
   ret ptr %place
 
 other:
-  ; Steps of the block since its last barrier, which are as atomic as this one, are nothing to it.
+  ; Atomic operations of the block in this epoch with the same kind bits do not race with this one.
   %free = call i1 @weft.hidden(ptr %one, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   %alike = call i1 @weft.alike(ptr %one, i64 %time, i64 %how)
   %is_well = or i1 %free, %alike
@@ -978,7 +983,7 @@ set_too:
   ret ptr %place
 
 both:
-  ; Two warps that have done the same are enough.
+  ; Records of two warps with the same kind bits are sufficient.
   %one_who.at = getelementptr inbounds %reads, ptr %one, i64 0, i32 3
   %one_who = load i32, ptr %one_who.at
   %two_who.at = getelementptr inbounds %reads, ptr %other_two, i64 0, i32 3
@@ -998,7 +1003,8 @@ slow:
   ret ptr %goes
 }
 
-; `Now::is_free`, of a step: it does not hide what its block has read, with which steps of other blocks race.
+; `Now::is_free` for an atomic operation. It must not replace the reads of its own block, because atomic operations of
+; other blocks race with these.
 define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address) alwaysinline nounwind {
   %free = call i1 @weft.free(ptr %reads, ptr %seen, i64 %time, i64 %from, i32 %lane, i64 %address)
   %its_time = load i64, ptr %reads, align 4
@@ -1014,7 +1020,7 @@ define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32
   %bytes.at = getelementptr inbounds %seen, ptr %seen, i64 0, i32 15
   %bytes = load i64, ptr %bytes.at
   %offset = sub i64 %address, %scratch
-  ; Where no other block comes, it is done with.
+  ; Other blocks do not access this block's scratch memory, so reads of earlier epochs may be replaced there.
   %inside = icmp ult i64 %offset, %bytes
   %done = and i1 %inside, %before
   %old = or i1 %not_own, %done
@@ -1025,7 +1031,7 @@ define internal i1 @weft.hidden(ptr %reads, ptr %seen, i64 %time, i64 %from, i32
   ret i1 %hidden
 }
 
-; Steps of this time, as atomic as one.
+; Whether the record is of atomic operations in this epoch with the same kind bits.
 define internal i1 @weft.alike(ptr %reads, i64 %time, i64 %how) alwaysinline nounwind {
   %its_time = load i64, ptr %reads, align 4
   %who.at = getelementptr inbounds %reads, ptr %reads, i64 0, i32 3
@@ -1038,8 +1044,8 @@ define internal i1 @weft.alike(ptr %reads, i64 %time, i64 %how) alwaysinline nou
   ret i1 %alike
 }
 
-; Whether none of the bits from one number to another is set, of memory whose bytes nobody has written; there are no bits where
-; nobody asks for that.
+; Whether no bit in a range of a bitmap of unwritten bytes is set. If unwritten reads are not checked, the bitmap is
+; null and the result true.
 define i1 @weft.written(ptr %bits, i64 %from, i64 %to) nounwind {
 start:
   %none = icmp eq ptr %bits, null
@@ -1082,8 +1088,8 @@ no:
   ret i1 false
 }
 
-; Whether an element is written, of memory that has such bits; it lies in one word of them unless it is misaligned, which code does
-; not decide.
+; Whether all bytes of an element are written, by such a bitmap; true if it is null. An aligned element's bits are in
+; one word. For a misaligned element the result is false, so that the runtime checks it.
 define i1 @weft.clear(ptr %bits, i64 %byte, i32 %shift) alwaysinline nounwind {
 start:
   %none = icmp eq ptr %bits, null
