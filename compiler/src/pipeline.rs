@@ -7,7 +7,7 @@ use crate::{
     diagnostic::{Diagnostic, Failure},
     frontend::{self, ExprTypes, Variable},
     passes,
-    request::{Entry, Options, Outcome, Request, Target},
+    request::{Entry, Keep, Options, Outcome, Request, Target},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -105,6 +105,17 @@ pub fn result_type_polled(request: &Request, poll: Poll<'_>) -> Option<Result<Ou
 /// All diagnostics of the kernel and the device functions that it calls, if one of them is an error.
 pub fn compile(request: &Request) -> Result<Outcome<Output>, Failure> {
     stack::on_large(|| stages(request))
+}
+
+/// Returns the LLVM IR that LLVM's passes would get.
+///
+/// # Errors
+///
+/// As [`compile`], except for internal errors that only LLVM's passes detect.
+pub fn unoptimized_llvm(request: &Request) -> Result<Outcome<String>, Failure> {
+    let request = Request { keep: Keep { unoptimized: true, ..Keep::default() }, ..request.clone() };
+    let made = stack::on_large(|| stages(&request))?;
+    Ok(made.map(|output| output.llvm.unwrap_or_default()))
 }
 
 /// As [`compile`], but calls `poll` repeatedly. `None` if it gives the work up. `watch` receives each stage.

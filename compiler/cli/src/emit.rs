@@ -90,7 +90,8 @@ pub(crate) fn emit(
         let flag = if forms.contains(&Form::Cubin) { "--emit cubin" } else { "--resource-usage" };
         let needs_ptxas = needed && (forms.contains(&Form::Cubin) || args.resource_usage);
         let ptxas = needs_ptxas.then(|| tools::find_ptxas(surroundings, flag)).transpose()?;
-        let compile = Compile { engine: Engine::new(), args, forms: &forms, libdevice, ptxas };
+        let engine = Engine::new().with_ir_digests(tools::ir_digests(surroundings)?);
+        let compile = Compile { engine, args, forms: &forms, libdevice, ptxas };
         for job in &all_jobs {
             for target in &targets {
                 compile.run(job, target, &mut report, &mut outputs, &mut remarks)?;
@@ -195,6 +196,12 @@ impl Compile<'_> {
         Entry::Foreign(Foreign { role, symbol: None })
     }
 
+    /// The intermediate code that the output formats need.
+    fn keep(&self) -> Keep {
+        let needs = |form: Form| self.forms.contains(&form);
+        Keep { ir: needs(Form::Ir), llvm: needs(Form::Llvm), asm: needs(Form::Asm), ..Keep::default() }
+    }
+
     /// Compiles one kernel for one signature and target.
     fn run(
         &self,
@@ -213,11 +220,7 @@ impl Compile<'_> {
             args: job.signature.args.clone(),
             target: target.clone(),
             options: Options { entry: self.entry(job.is_function), choose, ..options },
-            keep: Keep {
-                ir: self.forms.contains(&Form::Ir),
-                llvm: self.forms.contains(&Form::Llvm),
-                asm: self.forms.contains(&Form::Asm),
-            },
+            keep: self.keep(),
         };
         let compiled = match self.engine.compile(&request) {
             Ok(Outcome::Made(compiled)) => Ok(compiled),

@@ -7,6 +7,7 @@ use std::{
 };
 
 use weft_compiler::{host_cpu_set, request::HostCpu};
+use weft_engine::IrDigests;
 use weft_runtime::{FileChoice, Libdevice, Settings, Toolkit};
 
 use crate::{Surroundings, report::Stop};
@@ -33,6 +34,12 @@ pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
     host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
         .map_err(Stop::Usage)
+}
+
+/// The digests of LLVM IR that the settings ask for.
+pub(crate) fn ir_digests(surroundings: &Surroundings) -> Result<Option<IrDigests>, Stop> {
+    let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    Ok(settings.ir_digests.map(IrDigests::new))
 }
 
 /// `site-packages` of the Python that runs the command, and of an active virtual environment.

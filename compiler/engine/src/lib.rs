@@ -8,6 +8,7 @@
 mod digest;
 mod disk;
 mod encode;
+mod ir_digests;
 mod once;
 /// The synchronization primitives of `once.rs`; its model test replaces them by loom's.
 mod sync {
@@ -39,6 +40,7 @@ pub use crate::{
     digest::{BUILD, Digest},
     disk::{About, DiskCache, Entry},
     encode::{Malformed, decode, encode},
+    ir_digests::IrDigests,
 };
 
 /// The most bytes of code and strings that an engine caches: thousands of kernels, little beside the LLVM that made
@@ -49,6 +51,7 @@ const CACHE_BYTES: usize = 64 << 20;
 pub struct Engine {
     once: Once<Digest, Outcome<Arc<Output>>, Failure>,
     disk: Option<DiskCache>,
+    ir_digests: Option<IrDigests>,
 }
 
 /// An engine that compiles nothing for as long as this lives. See [`Engine::hold`].
@@ -89,7 +92,13 @@ impl Engine {
 
     /// An engine with an empty cache, and optionally a disk cache.
     pub fn with_cache(disk: Option<DiskCache>) -> Self {
-        Self { once: Once::new(CACHE_BYTES, weight), disk }
+        Self { once: Once::new(CACHE_BYTES, weight), disk, ir_digests: None }
+    }
+
+    /// The same engine, which records digests of LLVM IR for each request that it compiles.
+    #[must_use]
+    pub fn with_ir_digests(self, ir_digests: Option<IrDigests>) -> Self {
+        Self { ir_digests, ..self }
     }
 
     /// The disk cache.
@@ -149,6 +158,11 @@ impl Engine {
             }
             let made = compile()?;
             is_new.set(made.is_ok());
+            if let (Some(digests), Ok(Outcome::Made(_))) = (&self.ir_digests, &made)
+                && let Err(failure) = digests.record(request)
+            {
+                return Some(Err(failure));
+            }
             Some(made.map(|outcome| outcome.map(Arc::new)))
         };
         let made = self.once.get(&digest, make, abandoned, caller.poll)?;

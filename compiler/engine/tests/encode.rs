@@ -278,10 +278,13 @@ fn what_the_compiler_made_comes_back() {
         args: vec![array(Layout::C), array(Layout::Any)],
         target: Target::Sm(90, ""),
         options: Options { exceptions: true, lineinfo: true, ..Options::default() },
-        keep: Keep { ir: true, llvm: true, asm: false },
+        keep: Keep { ir: true, llvm: true, ..Keep::default() },
     };
-    let on_host =
-        Request { target: Target::Host(host_cpu()), keep: Keep { ir: true, llvm: true, asm: true }, ..request.clone() };
+    let on_host = Request {
+        target: Target::Host(host_cpu()),
+        keep: Keep { ir: true, llvm: true, asm: true, ..Keep::default() },
+        ..request.clone()
+    };
     for request in [request, on_host] {
         let output = pipeline::compile(&request).expect("a good kernel").made().expect("nothing to ask");
         assert!(output.artifact.kernels[0].faults.is_some(), "the kernel raises");

@@ -76,7 +76,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         gpu: None,
         number: 0,
     };
-    let keep = Keep { ir: true, llvm: true, asm: true };
+    let keep = Keep { ir: true, llvm: true, asm: true, ..Keep::default() };
     Request { function: Arc::new(function), overloads: Overloads::default(), args: Vec::new(), target, options, keep }
 }
 

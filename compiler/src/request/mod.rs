@@ -39,6 +39,7 @@ pub struct Request {
 
 /// The intermediate code to return with the artifact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Keep {
     /// weft's IR after its passes.
     pub ir: bool,
@@ -46,6 +47,8 @@ pub struct Keep {
     pub llvm: bool,
     /// Assembly of the host target (for GPUs, PTX is the artifact's own code).
     pub asm: bool,
+    /// Only LLVM IR, as LLVM's passes get it: there is no code then.
+    pub unoptimized: bool,
 }
 
 #[cfg(test)]

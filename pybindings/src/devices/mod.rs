@@ -207,6 +207,11 @@ pub(crate) fn cache() -> Option<(PathBuf, u64)> {
     Some((settings.cache_folder(|name| std::env::var_os(name))?, settings.cache_bytes))
 }
 
+/// The file for digests of LLVM IR, if it is set.
+pub(crate) fn ir_digests() -> Option<PathBuf> {
+    read_settings().ok()?.ir_digests.clone()
+}
+
 /// The settings that Python's side reads: those of `weft.config`.
 #[pyfunction]
 pub(crate) fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -66,7 +66,7 @@ impl Dispatcher {
             }
         };
         let host = matches!(target, Target::Host(_));
-        let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host };
+        let keep = Keep { ir: what == "ir", llvm: what == "llvm", asm: what == "asm" && host, unoptimized: false };
         let timing = Timing::start(py, "capture")?;
         let mut definition = match this.compiled(args) {
             Some(overload) => overload.definition.clone(),

@@ -22,7 +22,7 @@ use weft_compiler::{
     source::SourceMap,
     target,
 };
-use weft_engine::{Caller, DiskCache, Engine, HeldEngine};
+use weft_engine::{Caller, DiskCache, Engine, HeldEngine, IrDigests};
 use weft_runtime::{Category, CpuStrategy, range};
 
 use self::progress::Progress;
@@ -31,8 +31,11 @@ use crate::{
     errors,
 };
 
-static ENGINE: LazyLock<Engine> =
-    LazyLock::new(|| Engine::with_cache(devices::cache().map(|(folder, bytes)| DiskCache::new(folder, bytes))));
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    let cache = devices::cache().map(|(folder, bytes)| DiskCache::new(folder, bytes));
+    let digests = devices::ir_digests().map(IrDigests::new);
+    Engine::with_cache(cache).with_ir_digests(digests)
+});
 
 thread_local! {
     /// The engine, held by the thread that forks.

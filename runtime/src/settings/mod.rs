@@ -114,6 +114,8 @@ pub struct Settings {
     pub host_plan: Option<String>,
     /// `WEFT_HOST_OPT_LEVEL`: LLVM's optimization level for host code, 0 to 3.
     pub host_opt_level: u8,
+    /// `WEFT_IR_DIGESTS`: the file to which digests of LLVM IR are appended.
+    pub ir_digests: Option<PathBuf>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
     pub libdevice: FileChoice,
     /// `WEFT_NVRTC`: NVIDIA's compiler of CUDA C++.
@@ -251,6 +253,7 @@ impl Default for Settings {
             host_cpu: None,
             host_plan: None,
             host_opt_level: 3,
+            ir_digests: None,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
             nvjitlink: FileChoice::Auto,

@@ -154,6 +154,16 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_IR_DIGESTS",
+        default: "none",
+        allowed: "none or the path of a file",
+        doc: "A file to which weft appends digests of each kernel's LLVM IR for several CPUs and GPUs, before LLVM's passes. It is for tests of the compiler: two builds that make the same code append the same lines. Compilation takes several times as long.",
+        parse: |settings, value| {
+            settings.ir_digests = (value != "none").then(|| PathBuf::from(value));
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_LIBDEVICE",
         default: "auto",
         allowed: "auto, none or the path of a libdevice.10.bc",

@@ -92,7 +92,7 @@ impl Digest {
         let Request { function, overloads, args, target, options, keep } = request;
         let mut feed = Feed::default();
         let kernel = feed.functions.digest(function);
-        feed.text("weft request 3");
+        feed.text("weft request 4");
         for part in build {
             feed.text(part);
         }
@@ -101,8 +101,8 @@ impl Digest {
         feed.types(args);
         feed.target(target);
         feed.options(options);
-        let Keep { ir, llvm, asm } = *keep;
-        for kept in [ir, llvm, asm] {
+        let Keep { ir, llvm, asm, unoptimized } = *keep;
+        for kept in [ir, llvm, asm, unoptimized] {
             feed.flag(kept);
         }
         (Self(feed.finish()), !feed.functions.has_addresses)

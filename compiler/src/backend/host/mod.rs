@@ -248,6 +248,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
             emit,
             bulk: size::bulk(module, segments),
             keep_llvm: keep.llvm,
+            unoptimized: keep.unoptimized,
             attributes: &attributes,
             depth_of: Some(&entry),
         };
@@ -261,9 +262,11 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Ok(finished)
     })?;
     let Finished { code, llvm, depth } = finished;
+    let depth = if keep.unoptimized { depth.or(Some(Depth { call: 0, around: 0 })) } else { depth };
     let Some(depth) = depth else { return internal("LLVM tells no frames") };
     let mut code = code.into_iter();
-    let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
+    let object = if keep.unoptimized { Some(Vec::new()) } else { code.next() };
+    let Some(object) = object else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
     let x_axis = match &strategy {
         Strategy::Loops(plan, _) => plan.x_axis,

@@ -45,6 +45,8 @@ pub(crate) struct Job<'a> {
     pub emit: &'a [FileType],
     /// Whether to return the LLVM IR that the code generator gets.
     pub keep_llvm: bool,
+    /// Whether to return the LLVM IR that the passes get, and no code.
+    pub unoptimized: bool,
     /// String attributes for the functions of the library, the same as the back end gives to its own functions.
     pub attributes: &'a [(&'a str, &'a str)],
     /// The function whose stack use to compute, if any.
@@ -56,7 +58,7 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Finished {
     /// One string or object file for each of [`Job::emit`].
     pub code: Vec<Vec<u8>>,
-    /// LLVM IR as the code generator gets it.
+    /// LLVM IR as the code generator gets it; of an [unoptimized](Job::unoptimized) job as the passes get it.
     pub llvm: Option<String>,
     /// See [`Job::depth_of`].
     pub depth: Option<Depth>,
@@ -70,6 +72,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     link_library(cx, machine, job.attributes)?;
     stage::begin(Stage::Verifier);
     verify(cx.module)?;
+    if job.unoptimized {
+        return Ok(Finished { code: Vec::new(), llvm: Some(cx.module.print_to_string().to_string()), depth: None });
+    }
     stage::holds(|| shim::size(cx.module));
     let large = job.bulk >= Bulk::Large;
     if large {

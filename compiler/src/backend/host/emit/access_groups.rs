@@ -168,6 +168,7 @@ impl<'ctx> Parallel<'ctx> {
         operands.extend(properties);
         let id = self.node(&mut operands);
         // A loop ID is a node whose first operand is the node itself.
+        // SAFETY: `place` is a temporary node, which is not used after this call.
         unsafe { LLVMMetadataReplaceAllUsesWith(place, id) };
         // SAFETY: the node is one of the context.
         let id = unsafe { LLVMMetadataAsValue(context, id) };

@@ -185,7 +185,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
         args,
         target,
         options: Options::default(),
-        keep: Keep { ir: true, llvm: true, asm: true },
+        keep: Keep { ir: true, llvm: true, asm: true, ..Keep::default() },
     }
 }
 
