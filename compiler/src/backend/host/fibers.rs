@@ -21,7 +21,7 @@ use crate::{
     backend::{
         host::{
             checked::{
-                calls::{self, Telling},
+                calls::{self, Instrumentation},
                 seen::Seen,
                 sites::Recorder,
             },
@@ -110,14 +110,14 @@ pub(super) fn emit(
     let fixed = Rematerializable::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, Frame { thread, block, ..outside }, (polling, &fixed));
     hooks.stacks = true;
-    hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));
+    hooks.instrumentation = recorder.map(|recorder| Instrumentation::new(recorder, id, function.span));
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     let first = emitter.current()?;
     // Allocas must be in the function's entry block.
     emitter.builder.position_at_end(builder.get_insert_block().map_or_else(|| internal("no block"), Ok)?);
     emitter.declare_locals()?;
-    if hooks.telling.is_some() {
+    if hooks.instrumentation.is_some() {
         hooks.seen.set(Some(Seen::declare(&types, &emitter.builder, given, true)?));
     }
     let mut arrays = Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn emit(
     emitter.builder.build_unconditional_branch(first)?;
     emitter.builder.position_at_end(first);
     receive(&emitter, function, slots)?;
-    if hooks.telling.is_some() {
+    if hooks.instrumentation.is_some() {
         calls::arrays(&emitter, &hooks)?;
         hooks.reload(&emitter)?;
     }

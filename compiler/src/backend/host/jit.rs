@@ -97,7 +97,7 @@ impl HostModule {
         // SAFETY: the LLJIT is alive; the address is written if there is no error.
         let fatal = unsafe { weft_shim_jit_find(self.jit, &raw mut address, symbol.as_ptr(), &raw mut error) };
         self.outcome(fatal, error)?;
-        usize::try_from(address).map_err(|_| format!("{name} lies beyond the address space"))
+        usize::try_from(address).map_err(|_| format!("the address of {name} does not fit into a `usize`"))
     }
 
     fn outcome(&self, fatal: c_int, error: LLVMErrorRef) -> Result<(), String> {

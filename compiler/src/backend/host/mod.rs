@@ -33,7 +33,7 @@ use crate::{
     backend::{
         Emitted,
         host::{
-            checked::{calls::Telling, seen::Seen, sites::Recorder},
+            checked::{calls::Instrumentation, seen::Seen, sites::Recorder},
             emit::{
                 access_groups::Parallel,
                 frame::Offsets,
@@ -263,7 +263,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     })?;
     let Finished { code, llvm, depth } = finished;
     let depth = if keep.unoptimized { depth.or(Some(Depth { call: 0, around: 0 })) } else { depth };
-    let Some(depth) = depth else { return internal("LLVM tells no frames") };
+    let Some(depth) = depth else { return internal("LLVM reported no frame sizes") };
     let mut code = code.into_iter();
     let object = if keep.unoptimized { Some(Vec::new()) } else { code.next() };
     let Some(object) = object else { return internal("LLVM emitted nothing") };
@@ -352,7 +352,7 @@ fn device_function(
     let fixed = Rematerializable::of(function, &function.body);
     let mut hooks = HostHooks::new(offsets, frame, (polling, &fixed));
     hooks.stacks = stacks;
-    hooks.telling = recorder.map(|recorder| Telling::new(recorder, id, function.span));
+    hooks.instrumentation = recorder.map(|recorder| Instrumentation::new(recorder, id, function.span));
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     if !stacks {
@@ -365,7 +365,7 @@ fn device_function(
         arrays.push(Some(array_alloca(cx, &emitter.builder, array)?));
     }
     *hooks.arrays.borrow_mut() = arrays;
-    if hooks.telling.is_some() {
+    if hooks.instrumentation.is_some() {
         hooks.seen.set(Some(Seen::declare(&cx.types, &emitter.builder, frame.context, stacks)?));
         calls::arrays(&emitter, &hooks)?;
         hooks.reload(&emitter)?;

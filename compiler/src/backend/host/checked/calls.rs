@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The state of the instrumentation of one function.
-pub(crate) struct Telling<'a> {
+pub(crate) struct Instrumentation<'a> {
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) function: FuncId,
     /// The source location of the current statement.
@@ -38,7 +38,7 @@ pub(crate) struct Telling<'a> {
     pub(crate) asks: Cell<bool>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> Instrumentation<'a> {
     pub(crate) const fn new(recorder: &'a Recorder<'a>, function: FuncId, span: Span) -> Self {
         Self { recorder, function, span: Cell::new(span), settled: RefCell::new(None), asks: Cell::new(false) }
     }
@@ -102,7 +102,7 @@ impl Told<'_> {
     }
 }
 
-impl<'ctx> Telling<'_> {
+impl<'ctx> Instrumentation<'_> {
     fn call(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,

@@ -25,7 +25,7 @@ use crate::{
     backend::{
         host::{
             checked::{
-                calls::{Telling, Told},
+                calls::{Instrumentation, Told},
                 inline_checks,
                 seen::Seen,
             },
@@ -83,31 +83,35 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (quick, slow, end) =
             (self.emitter.block("settled"), self.emitter.block("open"), self.emitter.block("segment_end"));
         self.emitter.builder.build_conditional_branch(all, quick, slow)?;
-        let Some(telling) = &self.hooks.telling else { return internal("nobody is told") };
-        let arrays = segment.settled.clone();
-        telling.settled.replace(Some(Settled { arrays: arrays.clone(), all: true }));
+        let Some(instrumentation) = &self.hooks.instrumentation else {
+            return internal("sanitized code without instrumentation");
+        };
+        let arrays = segment.race_free.clone();
+        instrumentation.settled.replace(Some(Settled { arrays: arrays.clone(), all: true }));
         self.emitter.builder.position_at_end(quick);
         self.rows(segment)?;
         self.emitter.go(end)?;
-        telling.settled.replace(Some(Settled { arrays, all: false }));
+        instrumentation.settled.replace(Some(Settled { arrays, all: false }));
         self.emitter.builder.position_at_end(slow);
         self.rows(segment)?;
         self.emitter.go(end)?;
-        telling.settled.replace(None);
+        instrumentation.settled.replace(None);
         self.emitter.builder.position_at_end(end);
         Ok(())
     }
 
     /// The condition under which no race-free read of the segment needs a check; `None` if there is no such read.
     fn settles(&self, segment: &Segment) -> Result<Option<IntValue<'ctx>>> {
-        let (Some(telling), Some(seen)) = (&self.hooks.telling, self.hooks.seen.get()) else { return Ok(None) };
+        let (Some(instrumentation), Some(seen)) = (&self.hooks.instrumentation, self.hooks.seen.get()) else {
+            return Ok(None);
+        };
         let llvm = self.emitter.cx.types.context;
         let (builder, long) = (&self.emitter.builder, llvm.i64_type());
         let function = self.emitter.function;
         let mut parameters = 0_u64;
         for_each_expr_of_block(function, &segment.body, &mut |id| {
             if let Class::Load(pointer) = function.class(id) {
-                parameters |= telling.settled_parameter(function, pointer);
+                parameters |= instrumentation.settled_parameter(function, pointer);
             }
         });
         let mut all: Option<IntValue<'ctx>> = None;
@@ -123,15 +127,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let quiet = builder.build_and(seen.quiet(&self.emitter)?, wanted, "")?;
             also(builder.build_int_compare(IntPredicate::EQ, quiet, wanted, "quiet")?)?;
         }
-        if !segment.settled.is_empty() {
+        if !segment.race_free.is_empty() {
             let pointer = llvm.ptr_type(inkwell::AddressSpace::default());
             let place = known_offset(&self.emitter, seen.memory, offset_of!(HostSeen, bits) as u64)?;
             let bits = builder.build_load(pointer, place, "bits")?;
             let scratch = builder.build_ptr_to_int(self.hooks.frame.get().scratch, long, "")?;
             let in_page = builder.build_and(scratch, long.const_int(inline_checks::PAGE - 1, false), "")?;
-            for &array in &segment.settled {
+            for &array in &segment.race_free {
                 let Some(offset) = self.offsets.shared(array) else {
-                    return internal("a shared array without a place");
+                    return internal("a shared array without an offset");
                 };
                 let shared = &self.emitter.cx.ir.shared[array];
                 let bytes = shared.len.saturating_mul(shared.elem.size_bytes());
@@ -149,7 +153,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 }
 
-impl<'ctx> Telling<'_> {
+impl<'ctx> Instrumentation<'_> {
     /// The bit of the parameter to whose array a load's pointer points, if a launch may decide that no reads of the
     /// array are recorded, at any address; otherwise 0.
     pub(crate) fn settled_parameter(&self, function: &Function, pointer: ExprId) -> u64 {

@@ -11,8 +11,8 @@
 //! (`lanes_or_last`), which needs no branch. Iterations whose only effects are transposed stores run for all lanes
 //! without a test (`unasked`).
 //!
-//! Only strips with transposed accesses ([`Strips::walked`](crate::backend::host::plan::Strips::walked)) are padded:
-//! for them, vectors also pay in a strip that is not full.
+//! Only strips with transposed accesses ([`Strips::transposed`](crate::backend::host::plan::Strips::transposed)) are
+//! padded: for them, vectors also pay in a strip that is not full.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -65,7 +65,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// are present.
     pub(crate) fn last_lane(&self) -> Result<IntValue<'ctx>> {
         let Some(Strip { asked, from, .. }) = &self.strip else { return internal("lanes of no strip") };
-        let [RangeValues { bound: high, .. }] = asked.as_slice() else { return internal("a strip that asks nobody") };
+        let [RangeValues { bound: high, .. }] = asked.as_slice() else {
+            return internal("absent lanes without a range");
+        };
         let builder = &self.emitter.builder;
         let high = builder.build_int_truncate(*high, from.get_type(), "")?;
         Ok(builder.build_int_sub(builder.build_int_sub(high, *from, "")?, self.int(1), "last")?)

@@ -25,7 +25,7 @@ use inkwell::{
 use crate::{
     backend::{
         host::{
-            checked::{calls::Telling, seen::Seen, sites::Recorder},
+            checked::{calls::Instrumentation, seen::Seen, sites::Recorder},
             emit::{
                 access_groups::Parallel,
                 frame::Offsets,
@@ -58,15 +58,15 @@ pub(crate) struct KernelEmitter<'a, 'ctx> {
     /// Emits into the entry block, which contains every `alloca`.
     pub allocas: Builder<'ctx>,
     /// The slot of each private local, by the local's index.
-    pub own_places: Vec<Option<PointerValue<'ctx>>>,
+    pub own_slots: Vec<Option<PointerValue<'ctx>>>,
     /// Guards around the position that hold for all lanes, where a warp is a block.
-    pub granted: Vec<Guard>,
+    pub enclosing: Vec<Guard>,
     /// The arrays of the warp, where a warp is a block.
     pub carried: Carried<'ctx>,
     /// The slot for the value of each rematerializable local in a row, by the local's index.
-    pub row_places: Vec<Option<PointerValue<'ctx>>>,
+    pub row_slots: Vec<Option<PointerValue<'ctx>>>,
     /// The slots of the current row's `threadIdx.y` and `.z`.
-    pub row_place: [PointerValue<'ctx>; 2],
+    pub row_index: [PointerValue<'ctx>; 2],
     /// Number of threads in the block, an `i32`. A merged block counts as one.
     pub threads: IntValue<'ctx>,
     /// The basic block in which the current thread block ends.
@@ -165,7 +165,7 @@ pub(crate) fn emit<'ctx>(
     let start = read_config(&cx.types, &builder, value)?;
     let mut hooks = HostHooks::new(offsets, start.frame, (&plan.polling, &plan.fixed));
     hooks.watch.set(Some(start.watch));
-    hooks.telling = recorder.map(|recorder| Telling::new(recorder, plan.kernel, function.span));
+    hooks.instrumentation = recorder.map(|recorder| Instrumentation::new(recorder, plan.kernel, function.span));
     if recorder.is_some() {
         hooks.seen.set(Some(Seen::declare(&cx.types, &allocas, start.frame.context, false)?));
     }
@@ -189,7 +189,7 @@ pub(crate) fn emit<'ctx>(
     let block_end = emitter.block("next_block");
     let locals = function.locals.len();
     let int = cx.types.context.i32_type();
-    let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
+    let row_index = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
     let mut entry = KernelEmitter {
         emitter,
         hooks: &hooks,
@@ -197,11 +197,11 @@ pub(crate) fn emit<'ctx>(
         offsets,
         parallel,
         allocas,
-        own_places: vec![None; locals],
-        granted: Vec::new(),
+        own_slots: vec![None; locals],
+        enclosing: Vec::new(),
         carried: Carried::default(),
-        row_places: vec![None; locals],
-        row_place,
+        row_slots: vec![None; locals],
+        row_index,
         threads,
         block_end,
         outlines: cx.options.opt && plan.segments > MOST_SEGMENTS && recorder.is_none(),
@@ -210,7 +210,7 @@ pub(crate) fn emit<'ctx>(
         turned: Vec::new(),
     };
     entry.declare_own()?;
-    let carried = if plan.apart { entry.declare_carried(value)? } else { Vec::new() };
+    let carried = if plan.warp_blocks { entry.declare_carried(value)? } else { Vec::new() };
     entry.blocks(&start, &carried)?;
     entry.allocas.build_unconditional_branch(body)?;
     Ok(())
@@ -330,7 +330,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for (id, local) in function.locals.iter() {
             if self.is_own(id) {
                 let place = self.allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?;
-                self.own_places[id.index()] = Some(place);
+                self.own_slots[id.index()] = Some(place);
             }
         }
         let mut arrays = vec![None; function.local_arrays.len()];
@@ -394,7 +394,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.join(width)?;
         match &self.plan.quotients {
             Some(quotients) => self.parts_of_row(quotients)?,
-            None if self.plan.apart => self.warps_of_block(carried)?,
+            None if self.plan.warp_blocks => self.warps_of_block(carried)?,
             None => self.body()?,
         }
 
@@ -433,8 +433,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let extent = self.hooks.frame.get().block_dim[0];
         let int = extent.get_type();
         // Context arrays and masks have one element for each thread of the largest block.
-        let keeps =
-            !self.plan.crossing.locals.is_empty() || !self.plan.crossing.arrays.is_empty() || self.plan.cut.masks > 0;
+        let keeps = !self.plan.live_across.locals.is_empty()
+            || !self.plan.live_across.arrays.is_empty()
+            || self.plan.cut.masks > 0;
         // If indices cannot wrap in it (`long_rows`), a row may be longer than a block. Each iteration of an
         // interchanged loop then accesses a longer contiguous range.
         let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };

@@ -35,7 +35,7 @@ use crate::{
                 row_bounds::RowBounds,
                 strips::{Common, StripRow},
             },
-            plan::{Guard, Interior, Segment, vector::fixed_rows},
+            plan::{Guard, Segment, Specialized, vector::fixed_rows},
         },
         llvm::Result,
     },
@@ -55,7 +55,7 @@ enum Body<'a> {
     /// The threads within bounds run the region's body.
     Some(fixed_rows::Whole),
     /// The threads of the steady state run this copy; the others run the region's body.
-    Interior(&'a Interior, fixed_rows::Whole),
+    Specialized(&'a Specialized, fixed_rows::Whole),
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -71,8 +71,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let whole = |body: &[Stmt]| fixed_rows::whole(self.plan, segment, body, width).filter(|_| self.parallel.masks);
         let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
-        let body = match &segment.interior {
-            Some(interior) => Body::Interior(interior, whole(&interior.body)?),
+        let body = match &segment.steady_state {
+            Some(steady_state) => Body::Specialized(steady_state, whole(&steady_state.body)?),
             None if has_bounds => Body::Some(whole(&segment.body)?),
             None if fixed_rows::is_short(self.emitter.function, &segment.body) => Body::All,
             None => return None,
@@ -89,7 +89,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let RowBounds { rows, left } = self.row_bounds(segment.guard.as_ref());
         let mut takes = self.emitter.builder.build_int_compare(IntPredicate::EQ, before.row, width, "")?;
         let border = match &known.body {
-            Body::Interior(interior, _) => self.border_of_block([rows.as_ref(), left.as_ref()], &interior.guard),
+            Body::Specialized(steady_state, _) => {
+                self.border_of_block([rows.as_ref(), left.as_ref()], &steady_state.guard)
+            }
             Body::All | Body::Some(_) => None,
         };
         if let Some(border) = &border {
@@ -106,19 +108,22 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let rolled = !segment.next.is_empty();
         self.each_row_within(rows.as_ref(), rolled, |this, row, first_thread| {
             this.spans_of_some_rows(left.as_ref(), |this, bounds| {
-                let fetched =
-                    if let Body::Interior(interior, _) = &known.body { &interior.body } else { &segment.body };
+                let fetched = if let Body::Specialized(steady_state, _) = &known.body {
+                    &steady_state.body
+                } else {
+                    &segment.body
+                };
                 let lines = Lines::Known(known.width);
                 let (at, row) = (row, (row, first_thread));
                 match &known.body {
                     Body::All => this.all_of_row(segment, row, width),
                     Body::Some(how) => this.part_of_row(segment, (&segment.body, how), row, bounds),
-                    Body::Interior(interior, how) if border.is_some() => {
-                        this.part_of_row(segment, (&interior.body, how), row, bounds)
+                    Body::Specialized(steady_state, how) if border.is_some() => {
+                        this.part_of_row(segment, (&steady_state.body, how), row, bounds)
                     }
-                    Body::Interior(interior, how) => {
-                        let (all, inner) = this.inner(&interior.guard, bounds)?;
-                        this.part_of_row(segment, (&interior.body, how), row, inner)?;
+                    Body::Specialized(steady_state, how) => {
+                        let (all, inner) = this.inner(&steady_state.guard, bounds)?;
+                        this.part_of_row(segment, (&steady_state.body, how), row, inner)?;
                         this.either_side(segment, row, all, inner)
                     }
                 }?;

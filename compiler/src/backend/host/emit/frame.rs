@@ -66,11 +66,11 @@ impl Offsets {
             let bytes = array.len.saturating_mul(array.elem.size_bytes());
             this.shared.push(take(bytes, array.align.max(16)));
         }
-        for &local in &plan.crossing.locals {
+        for &local in &plan.live_across.locals {
             let bytes = MAX_THREADS * function.locals[local].ty.host_bytes() + GAP;
             this.locals.push((local, take(bytes, LINE)));
         }
-        for &id in &plan.crossing.arrays {
+        for &id in &plan.live_across.arrays {
             let array = &function.local_arrays[id];
             let bytes = array.len.saturating_mul(array.elem.size_bytes());
             let stride = bytes.next_multiple_of(array.align.max(16));

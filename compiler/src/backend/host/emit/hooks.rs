@@ -27,7 +27,7 @@ use crate::{
     backend::{
         host::{
             checked::{
-                calls::{self, Telling},
+                calls::{self, Instrumentation},
                 seen::Seen,
             },
             emit::{clock, frame::Offsets, stop::Watch},
@@ -142,7 +142,7 @@ pub(crate) struct HostHooks<'a, 'ctx> {
     /// Target of a kernel's `return`. A device function returns to its caller.
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
     /// Records accesses for the sanitizer, in sanitized code.
-    pub telling: Option<Telling<'a>>,
+    pub instrumentation: Option<Instrumentation<'a>>,
     /// The sanitizer's state that accesses are compared with, in sanitized code.
     pub seen: Cell<Option<Seen<'ctx>>>,
     /// Each thread has a stack of its own: it runs on a fiber.
@@ -173,7 +173,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             cells: RefCell::default(),
             arrays: RefCell::default(),
             return_to: Cell::new(None),
-            telling: None,
+            instrumentation: None,
             seen: Cell::new(None),
             stacks: false,
             polling,
@@ -313,8 +313,10 @@ impl<'ctx> HostHooks<'_, 'ctx> {
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         match op {
             Op::Check(check) => {
-                let Some(telling) = &self.telling else { return internal(format!("a {op} that nobody asked for")) };
-                telling.check(emitter, self.frame.get().context, check, operands)
+                let Some(instrumentation) = &self.instrumentation else {
+                    return internal(format!("a {op} without instrumentation"));
+                };
+                instrumentation.check(emitter, self.frame.get().context, check, operands)
             }
             Op::Atomic { op, .. } if points_to_shared(operands) => Ok(vec![emitter.emit_unshared(op, operands)?]),
             // LLVM's system scope has an empty name. All threads belong to one process.
@@ -322,9 +324,9 @@ impl<'ctx> HostHooks<'_, 'ctx> {
                 Ok(vec![step(emitter, op, order, operands)?])
             }
             Op::BarrierReduce(_) | Op::Shuffle(_) | Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_) => {
-                internal(format!("a {op} that was not taken apart"))
+                internal(format!("a {op} that was not lowered"))
             }
-            Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not taken apart")),
+            Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not lowered")),
             Op::ActiveMask => Ok(vec![fibers::lanes_here(emitter, self.frame.get().context, self.site())?.into()]),
             Op::LaneBits(bit) => {
                 let Some(OperandValue { value: BasicValueEnum::PointerValue(cells), .. }) = operands.first() else {
@@ -443,7 +445,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         if let Some(place) = self.cells.borrow().get(array.index()).copied().flatten() {
             return Ok(place);
         }
-        let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without a place") };
+        let Some(offset) = self.offsets.shared(array) else { return internal("a shared array without an offset") };
         known_offset(emitter, self.frame.get().scratch, offset)
     }
 
@@ -453,7 +455,7 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
 
     fn local_base(&self, _emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>> {
         let place = self.arrays.borrow().get(array.index()).copied().flatten();
-        place.map_or_else(|| internal("a local array without a place"), Ok)
+        place.map_or_else(|| internal("a local array without an address"), Ok)
     }
 
     fn op(
@@ -464,12 +466,12 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let mut moved = Vec::new();
         let mut operands = operands;
-        if let Some(telling) = &self.telling {
+        if let Some(instrumentation) = &self.instrumentation {
             let context = self.frame.get().context;
             if let Op::Fence(scope) = op {
                 calls::fence(emitter, context, scope)?;
             }
-            if let Some(place) = telling.of_op(emitter, (context, self.seen.get()), op, operands)? {
+            if let Some(place) = instrumentation.of_op(emitter, (context, self.seen.get()), op, operands)? {
                 moved.extend_from_slice(operands);
                 moved[0].value = place.into();
                 operands = &moved;
@@ -491,13 +493,15 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
     }
 
     fn at(&self, span: Span) {
-        if let Some(telling) = &self.telling {
-            telling.span.set(span);
+        if let Some(instrumentation) = &self.instrumentation {
+            instrumentation.span.set(span);
         }
     }
     fn access(&self, emitter: &FunctionEmitter<'_, 'ctx>, access: &AccessSite<'ctx>) -> Result<PointerValue<'ctx>> {
-        match &self.telling {
-            Some(telling) => telling.access(emitter, (self.frame.get().context, self.seen.get()), access),
+        match &self.instrumentation {
+            Some(instrumentation) => {
+                instrumentation.access(emitter, (self.frame.get().context, self.seen.get()), access)
+            }
             None => Ok(access.address),
         }
     }

@@ -92,7 +92,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let mut copies = Vec::new();
         for &local in kept {
             let place = self.strip.as_ref().and_then(|strip| strip.rows.first()?.places.get(&local).copied());
-            let Some(place) = place else { return internal("a crossing local without a place in its strip") };
+            let Some(place) = place else {
+                return internal("a local that is live across a barrier without an element in its strip");
+            };
             let copy = self.array_of(local, WIDTH)?;
             let bytes = u64::from(WIDTH) * self.emitter.function.locals[local].ty.host_bytes();
             self.copy_array(place, copy, bytes)?;
@@ -112,12 +114,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let place = this.element_at(turn.get_type().into(), each, lane)?;
             let builder = &this.emitter.builder;
             let own = builder.build_load(turn.get_type(), place, "")?.into_int_value();
-            let has_turn = builder.build_int_compare(IntPredicate::ULT, turn, own, "")?;
+            let has_iteration = builder.build_int_compare(IntPredicate::ULT, turn, own, "")?;
             for &(local, place, copy) in &kept {
                 let (place, copy) = (this.lane_of(place, lane, local)?, this.lane_of(copy, lane, local)?);
                 let (ty, builder) = (this.memory_type(local)?, &this.emitter.builder);
                 let (new, old) = (builder.build_load(ty, place, "")?, builder.build_load(ty, copy, "")?);
-                builder.build_store(copy, builder.build_select(has_turn, new, old, "")?)?;
+                builder.build_store(copy, builder.build_select(has_iteration, new, old, "")?)?;
             }
             Ok(())
         })

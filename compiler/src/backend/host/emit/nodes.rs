@@ -60,7 +60,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Segment(segment) if self.outlines => self.outlined(segment),
             Node::Segment(segment) => self.segment(segment),
             Node::If { cond, then, otherwise } => {
-                let leaving = self.plan.leaving.iter().find_map(|of| Some((of, of.asks(*cond)?)));
+                let leaving = self.plan.masked_loops.iter().find_map(|of| Some((of, of.asks(*cond)?)));
                 let Some((leaving, (most, from))) = leaving else {
                     let cond = self.emitter.emit_int(*cond)?;
                     return self.branch(cond, then, otherwise);
@@ -78,12 +78,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 self.branch(some, then, &[])?;
                 self.branch(others, otherwise, &[])
             }
-            Node::Barrier if self.hooks.telling.is_some() => calls::met(&self.emitter, self.hooks.frame.get().context),
+            Node::Barrier if self.hooks.instrumentation.is_some() => {
+                calls::met(&self.emitter, self.hooks.frame.get().context)
+            }
             Node::Barrier => Ok(()),
             Node::Strips(strips) => self.strips(strips),
             Node::Walked(walked) => self.walked(walked),
             Node::Loop { active, guard, mask, turn_mask, body, step, counter } => {
-                let ends = counter.is_some() || self.plan.leaving.iter().any(|of| of.ends && of.is_of(body));
+                let ends = counter.is_some() || self.plan.masked_loops.iter().any(|of| of.ends && of.is_of(body));
                 self.block_loop((*active, guard.as_ref()), (*mask, *turn_mask), ends, (body, step))
             }
             Node::Break => self.leave(|(end, _)| end),
@@ -123,7 +125,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// The last lanes of a loop with divergent exits finish it one after the other. The first of `nodes` leaves the
     /// loop if no lane is left, the last one is the jump out of the loop, and the others run lane by lane.
     fn alone(&mut self, few: IntValue<'ctx>, nodes: &[Node]) -> Result<()> {
-        let [asks, turns @ .., jump] = nodes else { return internal("a loop that nobody leaves") };
+        let [asks, turns @ .., jump] = nodes else { return internal("a masked loop without an exit") };
         let (then, end) = (self.emitter.block("few"), self.emitter.block("many"));
         self.emitter.builder.build_conditional_branch(few, then, end)?;
         self.emitter.builder.position_at_end(then);
@@ -169,8 +171,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.nodes(step)?;
         self.emitter.in_step = false;
         // The branch in which the last lanes finish one by one runs once per loop, so it does not make iterations long.
-        let alone =
-            |node: &&Node| matches!(node, Node::If { cond, .. } if self.plan.leaving.iter().any(|of| of.few == *cond));
+        let finishes = |cond| self.plan.masked_loops.iter().any(|of| of.few == cond);
+        let alone = |node: &&Node| matches!(node, Node::If { cond, .. } if finishes(*cond));
         let long = |node: &Node| self.long_turn(std::slice::from_ref(node));
         let is_short = ends && self.strip.is_some() && !body.iter().chain(step).filter(|node| !alone(node)).any(long);
         if !is_short && !self.emitter.ended()? {
@@ -186,7 +188,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let base = match self.carried.masks.get(mask as usize).copied().flatten() {
             Some(place) => place,
             None => {
-                let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without a place") };
+                let Some(offset) = self.offsets.mask(mask) else { return internal("a mask without an offset") };
                 known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)?
             }
         };

@@ -23,7 +23,7 @@ use crate::{
                 stop::Watch,
                 warps::Carried,
             },
-            plan::{Guard, Interior, Partners, Segment},
+            plan::{Guard, Partners, Segment, Specialized},
         },
         llvm::{FunctionEmitter, Result, internal},
     },
@@ -85,7 +85,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
         let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
         let int = cx.types.context.i32_type();
-        let row_place = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
+        let row_index = [allocas.build_alloca(int, "y")?, allocas.build_alloca(int, "z")?];
         let block_end = emitter.block("end");
         let mut inner = KernelEmitter {
             emitter,
@@ -94,11 +94,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             offsets: self.offsets,
             parallel: self.parallel,
             allocas,
-            own_places: vec![None; function.locals.len()],
-            granted: Vec::new(),
+            own_slots: vec![None; function.locals.len()],
+            enclosing: Vec::new(),
             carried: Carried::default(),
-            row_places: vec![None; function.locals.len()],
-            row_place,
+            row_slots: vec![None; function.locals.len()],
+            row_index,
             threads,
             block_end,
             outlines: false,
@@ -127,11 +127,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         };
         for_each_mention(function, &segment.body, &mut note);
         let mut roots: Vec<ExprId> = Vec::new();
-        let interior = segment.interior.iter().map(|Interior { guard, .. }| guard);
+        let steady_state = segment.steady_state.iter().map(|Specialized { guard, .. }| guard);
         let partners = segment.partners.iter();
         let partners = partners.flat_map(|Partners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
         let guards = segment.guard.iter().chain(&segment.outside);
-        for Guard { recompute, rows, ranges } in guards.chain(interior).chain(partners) {
+        for Guard { recompute, rows, ranges } in guards.chain(steady_state).chain(partners) {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));

@@ -22,7 +22,7 @@ use crate::backend::{
             hooks::{count, index},
             threads::{GuardValues, RangeValues},
         },
-        plan::{Every, Guard, Interior, LANES, Partners, Runs, Segment},
+        plan::{Every, Guard, LANES, Partners, Runs, Segment, Specialized},
     },
     llvm::{Result, internal},
 };
@@ -39,7 +39,7 @@ const LARGEST_SHUFFLED: u64 = 2;
 /// The copies of a region for threads whose xor partners are near.
 struct Near<'a, 'ctx> {
     /// The copies for threads in which the bit is clear, and for those in which it is set.
-    copies: [&'a Interior; 2],
+    copies: [&'a Specialized; 2],
     guards: &'a [GuardValues<'ctx>; 2],
     /// The value of `i` in `i ^ bit` for the first thread of the row.
     first: IntValue<'ctx>,
@@ -115,7 +115,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let of = self.guard_values(&every.of)?;
         let Some(&RangeValues { value: first, bound: residue, .. }) = of.ranges.first() else {
-            return internal("every so many threads without a remainder");
+            return internal("a residue class without a residue");
         };
         let guard = self.guard_values(&every.part.guard)?;
         let (int, long) = (low.get_type(), first.get_type());
@@ -134,7 +134,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 self.emitter.builder.position_at_end(steps);
                 (bound, Some(end))
             }
-            (None, None) => return internal("every so many threads without a number"),
+            (None, None) => return internal("a residue class without a modulus"),
         };
         // The region's guard may let no thread through. Its range may then end before it starts.
         let high = self.choose("llvm.smax", low, high.into())?;
@@ -335,12 +335,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(crate) fn three_parts(
         &mut self,
         segment: &Segment,
-        interior: &Interior,
+        steady_state: &Specialized,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
         bounds: (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let (all, inner) = self.inner(&interior.guard, bounds)?;
-        self.threads_of_row(segment, &interior.body, row, inner)?;
+        let (all, inner) = self.inner(&steady_state.guard, bounds)?;
+        self.threads_of_row(segment, &steady_state.body, row, inner)?;
         self.either_side(segment, row, all, inner)
     }
 

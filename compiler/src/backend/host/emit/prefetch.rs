@@ -1,4 +1,4 @@
-//! Software prefetches, one for each cache line that a row of threads accesses.
+//! Software prefetches, one for each cache line that the threads of a row access.
 //!
 //! | data | found by |
 //! |---|---|
@@ -146,7 +146,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if !self.plan.waits || is_other || segment.multiples.is_some() {
             return Ok(());
         }
-        let body = segment.interior.as_ref().map_or(&segment.body, |interior| &interior.body);
+        let body = segment.steady_state.as_ref().map_or(&segment.body, |steady_state| &steady_state.body);
         self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
     }
 

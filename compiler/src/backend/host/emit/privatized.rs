@@ -121,7 +121,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// The address of a copy.
     fn copy_of(&self, one: &Privatized) -> Result<PointerValue<'ctx>> {
-        let Some(offset) = self.offsets.shared(one.array) else { return internal("a copy without its place") };
+        let Some(offset) = self.offsets.shared(one.array) else { return internal("a private copy without an offset") };
         known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
     }
 

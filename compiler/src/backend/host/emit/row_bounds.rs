@@ -59,8 +59,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// The guard of the steady state, split, if one test per block determines whether it holds for all threads that the
     /// region's guard lets through. `guards` are the bounds along `y` and the rest of the region's guard.
-    pub(crate) fn border_of_block(&self, guards: [Option<&Guard>; 2], interior: &Guard) -> Option<RowBounds> {
-        let border = self.row_bounds(Some(interior));
+    pub(crate) fn border_of_block(&self, guards: [Option<&Guard>; 2], steady_state: &Guard) -> Option<RowBounds> {
+        let border = self.row_bounds(Some(steady_state));
         let [rows, left] = guards;
         let along_y = [rows, border.rows.as_ref()];
         let along_x = [left, border.left.as_ref()];

@@ -34,7 +34,7 @@ use crate::{
                 hooks::{Frame, count, index},
                 threads::{GuardValues, RangeValues},
             },
-            plan::{Leaving, Node, Segment, Strips},
+            plan::{MaskedLoop, Node, Segment, Strips},
         },
         llvm::{Result, internal},
     },
@@ -82,7 +82,7 @@ pub(crate) type Places<'ctx> = HashMap<LocalId, PointerValue<'ctx>>;
 /// A range of threads in a row; the end is excluded.
 pub(crate) type Span<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
 
-/// What all strips of a [`Strips`] node share.
+/// The values that all strips of a [`Strips`] node share.
 pub(crate) struct Common<'a, 'ctx> {
     pub(crate) strips: &'a Strips,
     /// Uniform locals that the nodes assign: the type, the slot, and the address of the value before the first strip.
@@ -143,7 +143,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits the strips for a range of threads in one row.
     fn strips_of_row(&mut self, common: &Common<'_, 'ctx>, row: Row<'ctx>, (low, high): Span<'ctx>) -> Result<()> {
         let high = self.choose("llvm.smax", low, high.into())?;
-        if common.strips.walked {
+        if common.strips.transposed {
             return self.walking_strips(common, row, (low, high));
         }
         let width = self.int(common.strips.width);
@@ -174,7 +174,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         turns: IntValue<'ctx>,
     ) -> Result<()> {
         let width = self.int(common.strips.width);
-        let shape = if common.strips.apart { Shape::Straight } else { Shape::Vectors };
+        let shape = if common.strips.scalar { Shape::Straight } else { Shape::Vectors };
         self.counted("strip", (self.int(0), turns), |this, turn| {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
@@ -235,7 +235,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     }
                 });
                 let Some(places) = common.whole.get(number as usize).cloned() else {
-                    return internal("a row of a strip without places");
+                    return internal("a row of a strip without arrays");
                 };
                 rows.push(StripRow { row, places });
             }
@@ -295,7 +295,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Allocates the arrays of a strip in one row.
     fn places_of(&mut self, strips: &Strips) -> Result<Places<'ctx>> {
         let mut places = HashMap::new();
-        for &local in &strips.places {
+        for &local in &strips.lane_locals {
             places.insert(local, self.array_of(local, strips.width)?);
         }
         Ok(places)
@@ -462,7 +462,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Whether at most `most` lanes of the strip are still in a loop with divergent exits. Before iteration `turns`:
     /// whether no lane is.
-    pub(crate) fn alive_at_most(&mut self, leaving: &Leaving, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
+    pub(crate) fn alive_at_most(&mut self, leaving: &MaskedLoop, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
         let zero = self.int(0);
         // A strip of scalar code runs its lanes one by one from the start.
         if most > 0 && self.strip.as_ref().is_some_and(|strip| strip.shape != Shape::Vectors) {
@@ -472,7 +472,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.build_store(seen, zero)?;
         self.lanes(false, |this, _| {
             let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(leaving.alive)) else {
-                return internal("a loop that threads leave in different turns is in no strip");
+                return internal("a loop with a divergent exit is in no strip");
             };
             let place = this.lane_of(array, lane, leaving.alive)?;
             let builder = &this.emitter.builder;
@@ -481,7 +481,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             builder.build_store(seen, builder.build_int_nuw_add(before, one, "")?)?;
             Ok(())
         })?;
-        let done = self.emitter.slot(leaving.turns)?;
+        let done = self.emitter.slot(leaving.iterations)?;
         let builder = &self.emitter.builder;
         let seen = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
         let done = builder.build_load(zero.get_type(), done, "")?.into_int_value();
@@ -532,7 +532,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let runs = this.lane_runs()?;
             for &local in locals {
                 let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(local)) else {
-                    return internal("a crossing local without a place in its strip");
+                    return internal("a local that is live across a barrier without an element in its strip");
                 };
                 let (own, kept) = (this.lane_of(array, lane, local)?, this.kept(local, thread)?);
                 let ty = this.memory_type(local)?;

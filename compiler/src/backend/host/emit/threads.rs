@@ -13,8 +13,7 @@
 //! ```
 //!
 //! A guard whose value may wrap within a row splits the row after the largest integer. If the plan splits the index set
-//! of the region (steady state, residue class, xor partners, scaled guard), several loops along `x` take the place of
-//! one.
+//! of the region (steady state, residue class, xor partners, scaled guard), several loops along `x` replace the one.
 //!
 //! Threads are not ordered between two barriers, so any order of threads is legal. The loop along `x` is annotated as
 //! parallel only if [`Segment::parallel`] holds.
@@ -127,15 +126,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Emits a region for all threads that run it. Only one loop, over the rows, surrounds the loop along `x`.
     pub(crate) fn segment(&mut self, segment: &Segment) -> Result<()> {
-        if self.strip.is_some() && !self.plan.apart {
+        if self.strip.is_some() && !self.plan.warp_blocks {
             return self.segment_of_strip(segment);
         }
-        if self.hooks.telling.is_some() {
+        if self.hooks.instrumentation.is_some() {
             return self.checked_segment(segment);
         }
         let aligned = match segment.runs {
             Runs::Warps => return self.each_warp(segment),
-            Runs::EachThread | Runs::OneThread if self.plan.apart => return self.segment_of_warp(segment),
+            Runs::EachThread | Runs::OneThread if self.plan.warp_blocks => return self.segment_of_warp(segment),
             Runs::EachThread | Runs::OneThread => None,
             Runs::Groups | Runs::FirstOfGroups => Some(false),
             Runs::FirstLanes => Some(true),
@@ -159,9 +158,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
                 let (at, row) = (row, (row, first_thread));
-                match (&segment.partners, &segment.interior, &segment.outside) {
+                match (&segment.partners, &segment.steady_state, &segment.outside) {
                     (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
-                    (None, Some(interior), _) => this.three_parts(segment, interior, row, bounds),
+                    (None, Some(steady_state), _) => this.three_parts(segment, steady_state, row, bounds),
                     (None, None, Some(outside)) => {
                         let (all, inner) = this.inner(outside, bounds)?;
                         this.either_side(segment, row, all, inner)
@@ -192,7 +191,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs a body of a region for every `step`-th thread of `bounds`. If the guard lets at most one thread through, a
-    /// branch takes the place of the loop, which LLVM would unroll.
+    /// branch replaces the loop, which LLVM would unroll.
     pub(crate) fn threads_at(
         &mut self,
         segment: &Segment,
@@ -250,8 +249,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (zero, one) = (int.const_zero(), int.const_int(1, false));
         let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
         let rows = self.emitter.builder.build_int_nuw_mul(extent_y, extent_z, "rows")?;
-        let [y_place, z_place] = self.row_place;
-        for place in self.row_place {
+        let [y_place, z_place] = self.row_index;
+        for place in self.row_index {
             self.emitter.builder.build_store(place, zero)?;
         }
         self.counted("row", (zero, rows), |this, row| {
@@ -355,11 +354,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Computes the values that a guard compares, for the current row.
     pub(crate) fn guard_values(&mut self, guard: &Guard) -> Result<GuardValues<'ctx>> {
         for &local in &guard.recompute {
-            let place = match self.row_places[local.index()] {
+            let place = match self.row_slots[local.index()] {
                 Some(place) => place,
                 None => self.new_place(local)?,
             };
-            self.row_places[local.index()] = Some(place);
+            self.row_slots[local.index()] = Some(place);
             self.emitter.slots[local.index()] = Some(place);
         }
         for &local in &guard.recompute {
@@ -464,7 +463,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(place) = self.carried.locals.get(local.index()).copied().flatten() {
             return Ok(place);
         }
-        let Some(offset) = self.offsets.local(local) else { return internal("a crossing local without a place") };
+        let Some(offset) = self.offsets.local(local) else {
+            return internal("a local that is live across a barrier without an offset");
+        };
         known_offset(&self.emitter, self.hooks.frame.get().scratch, offset)
     }
 
@@ -551,7 +552,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(crate) fn enter_with(&mut self, segment: &Segment, load: &[LocalId], thread: IntValue<'ctx>) -> Result<()> {
         let padded = self.strip.as_ref().is_some_and(|strip| strip.padded);
         for &local in &segment.locals {
-            let Some(place) = self.own_places[local.index()] else { return internal("a local without a place") };
+            let Some(place) = self.own_slots[local.index()] else { return internal("a private local without a slot") };
             self.emitter.slots[local.index()] = Some(place);
             let ty = self.memory_type(local)?;
             let value = if load.contains(&local) {
@@ -566,8 +567,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             };
             self.emitter.builder.build_store(place, value)?;
         }
-        for &array in &self.plan.crossing.arrays {
-            let Some(place) = self.offsets.array(array) else { return internal("a crossing array without a place") };
+        for &array in &self.plan.live_across.arrays {
+            let Some(place) = self.offsets.array(array) else {
+                return internal("an array that is live across a barrier without an offset");
+            };
             let long = self.emitter.cx.types.context.i64_type();
             let before = self.emitter.builder.build_int_nuw_mul(
                 index(&self.emitter, thread)?,

@@ -50,7 +50,7 @@ const VECTOR: u32 = 64;
 const FEW: u32 = 4;
 
 /// Prefetch distance along a row, in bytes. Sixteen rows at distances of a power of two compete for the few ways of one
-/// cache set, and hardware does not prefetch far in so many streams.
+/// cache set, and hardware does not prefetch far in 16 streams.
 pub(crate) const AHEAD: u32 = 256;
 
 /// The replacement of a load or a store in an iteration.
@@ -85,7 +85,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         // At least one iteration remains, so the difference is exact as an unsigned integer.
         let left = self.emitter.builder.build_int_sub(limit, counter, "left")?;
         let turns = self.at_most(left, self.int(WIDTH))?;
-        if walked.apart.is_empty() && walked.clashes.is_empty() {
+        if walked.partial.is_empty() && walked.clashes.is_empty() {
             return self.turns(walked, turns);
         }
         let turns = self.until_apart(walked, counter, turns)?;
@@ -128,7 +128,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.build_store(until, turns)?;
         self.lanes_or_last(|this, thread| {
             this.enter_with(&walked.rows, &walked.rows.load, thread)?;
-            for &apart in &walked.apart {
+            for &apart in &walked.partial {
                 let apart = this.emitter.emit_int(apart)?;
                 let builder = &this.emitter.builder;
                 let counter = if counter.get_type() == apart.get_type() {
@@ -166,7 +166,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if !ahead.is_empty() {
             self.take_all(&ahead, rows, loaded)?;
         }
-        let last = self.before_turns(&walked.kept)?;
+        let last = self.before_turns(&walked.last_values)?;
         self.counted("turn", (self.int(0), turns), |this, turn| {
             this.turned.clear();
             for (load, ahead) in walked.loads.iter().zip(&ahead) {
@@ -245,11 +245,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(crate) fn take_turned(&mut self) -> Result<()> {
         for turned in self.turned.clone() {
             let (Turned::Each(id, place, element) | Turned::Kept(id, place, element)) = turned else {
-                let Turned::All(load, value) = turned else { return internal("a load that nobody gives") };
+                let Turned::All(load, value) = turned else { return internal("a load without a value") };
                 self.emitter.ahead.push((load, value));
                 continue;
             };
-            let Some(lane) = self.present() else { return internal("a walk in no strip") };
+            let Some(lane) = self.present() else { return internal("a transposed access in no strip") };
             let place = self.element_at(element, place, lane)?;
             if matches!(turned, Turned::Kept(..)) {
                 self.emitter.elsewhere.push((id, place));
@@ -262,7 +262,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     fn room_for(&self, load: &WalkedLoad) -> Result<Ahead<'ctx>> {
-        let Some(&first) = load.loads.first() else { return internal("a walk that loads nothing") };
+        let Some(&first) = load.loads.first() else { return internal("a transposed access without a load") };
         self.room_of(self.emitter.function.exprs[first].ty)
     }
 

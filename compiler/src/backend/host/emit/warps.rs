@@ -1,4 +1,5 @@
-//! Warps as blocks: each warp of a block runs as a block of 32 threads ([`crate::backend::host::plan::Plan::apart`]).
+//! Warps as blocks: each warp of a block runs as a block of 32 threads
+//! ([`crate::backend::host::plan::Plan::warp_blocks`]).
 //!
 //! ```text
 //! for block in blocks:                    for block in blocks:
@@ -90,7 +91,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             filled.map(drop).or_else(|error| internal(format!("LLVM cannot fill cells: {error}")))?;
         }
         let mut locals = vec![None; self.emitter.function.locals.len()];
-        for &local in &self.plan.crossing.locals {
+        for &local in &self.plan.live_across.locals {
             let name = &self.emitter.function.locals[local].name;
             locals[local.index()] = Some(self.array_of_warp(self.memory_type(local)?, LANES, name)?);
         }
@@ -129,7 +130,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 self.emitter.builder.position_at_end(more);
                 self.each_warp_of_block((per_row, per_row), others, Shape::Single)
             }
-            _ => internal("warps without places"),
+            _ => internal("warps without arrays for their locals"),
         }
     }
 
@@ -204,7 +205,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let left = segment
             .some
             .clone()
-            .map(|some| self.granted.iter().fold(some, |left, granted| left.after(granted).unwrap_or(left)));
+            .map(|some| self.enclosing.iter().fold(some, |left, enclosing| left.after(enclosing).unwrap_or(left)));
         if let Some(some) = &left {
             let values = self.guard_values(some)?;
             for (cond, negated) in values.rows {
@@ -222,10 +223,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.asked_lanes(segment, &segment.body, bounds, others)?;
         } else {
             let all = self.all_run(&ranges, zero, lanes)?;
-            let Some(interior) = segment.interior.as_ref().filter(|_| !self.is_aside()) else {
+            let Some(steady_state) = segment.steady_state.as_ref().filter(|_| !self.is_aside()) else {
                 return self.all_or_some(segment, &segment.body, (all, ranges), end);
             };
-            let GuardValues { ranges: inner, rows } = self.guard_values(&interior.guard)?;
+            let GuardValues { ranges: inner, rows } = self.guard_values(&steady_state.guard)?;
             let is_inner = self.and_rows(self.all_run(&inner, zero, lanes)?, rows)?;
             let (near, far) = (self.emitter.block("near_border"), self.emitter.block("near_no_border"));
             self.emitter.builder.build_conditional_branch(is_inner, far, near)?;
@@ -233,7 +234,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.asked_lanes(segment, &segment.body, (zero, lanes), ranges.clone())?;
             self.emitter.go(end)?;
             self.emitter.builder.position_at_end(far);
-            return self.all_or_some(segment, &interior.body, (all, ranges), end);
+            return self.all_or_some(segment, &steady_state.body, (all, ranges), end);
         }
         self.goes_to(end)
     }
@@ -249,7 +250,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 for_each_read(function, root, &mut |local| in_turns |= function.locals[local].offset);
             }
         }
-        let is_whole = self.plan.apart && !self.is_aside() && self.plan.cut.masks == 0;
+        let is_whole = self.plan.warp_blocks && !self.is_aside() && self.plan.cut.masks == 0;
         is_whole && !in_turns && !guard.ranges.is_empty() && !jumps_out(inside)
     }
 
@@ -271,9 +272,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (some, end) = (self.emitter.block("some_inside"), self.emitter.block("inside_end"));
         self.emitter.builder.build_conditional_branch(all, whole, parted)?;
         self.emitter.builder.position_at_end(whole);
-        self.granted.push(guard.clone());
+        self.enclosing.push(guard.clone());
         self.nodes(inside)?;
-        self.granted.pop();
+        self.enclosing.pop();
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(parted);
         let someone = self.lets_through(guard)?;
@@ -295,7 +296,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// not set its flag, but the test over all lanes reads it.
     fn none_in_loops(&self, carried: &Carried<'ctx>) -> Result<()> {
         let zero = self.emitter.cx.types.context.i8_type().const_zero();
-        for leaving in &self.plan.leaving {
+        for leaving in &self.plan.masked_loops {
             let Some(Some(place)) = carried.locals.get(leaving.alive.index()).copied() else { continue };
             let bytes = LANES * self.emitter.function.locals[leaving.alive].ty.host_bytes();
             let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
@@ -307,9 +308,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Copies the context arrays.
     fn copy_carried(&self, from: &Carried<'ctx>, to: &Carried<'ctx>) -> Result<()> {
-        for &local in &self.plan.crossing.locals {
+        for &local in &self.plan.live_across.locals {
             let (Some(from), Some(to)) = (from.locals[local.index()], to.locals[local.index()]) else {
-                return internal("a crossing local without a place");
+                return internal("a local that is live across a barrier without an array");
             };
             self.copy_array(from, to, LANES * self.emitter.function.locals[local].ty.host_bytes())?;
         }
@@ -319,7 +320,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Makes `carried` the arrays of the current warp.
     fn use_carried(&mut self, carried: &Carried<'ctx>, shape: Shape) {
         let int = self.hooks.frame.get().row.get_type();
-        let locals = self.plan.crossing.locals.iter();
+        let locals = self.plan.live_across.locals.iter();
         let places = locals.filter_map(|&local| Some((local, carried.locals[local.index()]?))).collect();
         self.strip = Some(Strip::of_warp(int.const_zero(), int.const_int(LANES, false), places, shape));
         self.hooks.cells.borrow_mut().clone_from(&carried.cells);

@@ -138,9 +138,9 @@ impl Rewrites {
 
     /// Records the kinds of interchanged loops.
     pub(super) fn add_marked(&mut self, marked: &interchange::Marked) {
-        let interchange::Marked { any: _, far: _, counters, walks, turned, uneven, tiles, strides } = marked;
+        let interchange::Marked { any: _, far: _, counters, strided, turned, uneven, tiles, strides } = marked;
         self.add("loop-interchange", !counters.is_empty());
-        self.add("strided-access", !walks.is_empty());
+        self.add("strided-access", !strided.is_empty());
         self.add("math-in-strided-access", !turned.is_empty());
         self.add("lane-trip-counts", !uneven.is_empty());
         self.add("tile-loop", !tiles.is_empty());
@@ -184,14 +184,14 @@ impl Found<'_> {
         self.add("masked-vectors", self.vectors.masks);
         self.add("block-merging", plan.joins.is_some());
         self.add("axis-interchange", plan.x_axis != 0);
-        self.add("warp-as-block", plan.apart);
+        self.add("warp-as-block", plan.warp_blocks);
         self.add("privatized-accumulators", !plan.privatized.is_empty());
         self.add("quotient-index-split", plan.quotients.is_some());
-        self.add("divergent-exit", !plan.leaving.is_empty());
+        self.add("divergent-exit", !plan.masked_loops.is_empty());
         self.add("known-row-length", plan.row_width.is_some());
         self.add("outlined-regions", plan.segments > MOST_SEGMENTS);
-        self.add("context-array", !plan.crossing.locals.is_empty());
-        self.add("context-local-array", !plan.crossing.arrays.is_empty());
+        self.add("context-array", !plan.live_across.locals.is_empty());
+        self.add("context-local-array", !plan.live_across.arrays.is_empty());
         self.add("thread-masks", plan.cut.masks > 0);
         self.add("return-mask", plan.cut.alive.is_some());
     }
@@ -206,7 +206,7 @@ impl Found<'_> {
                 }
                 Node::Segment(segment) => self.segment(segment),
                 Node::If { cond, then: _, otherwise: _ } => {
-                    let is_exit = self.plan.leaving.iter().any(|leaving| leaving.asks(*cond).is_some());
+                    let is_exit = self.plan.masked_loops.iter().any(|leaving| leaving.asks(*cond).is_some());
                     self.add("uniform-branch", !is_exit);
                 }
                 Node::Guarded { guard, inside: _ } => {
@@ -259,16 +259,16 @@ impl Found<'_> {
         self.add("parallel-accesses", segment.parallel);
         self.add("access-prefetch", !segment.ahead.is_empty());
         self.add("prefetch-next-iteration", !segment.next.is_empty());
-        self.add("steady-state-and-boundary", segment.interior.is_some());
+        self.add("steady-state-and-boundary", segment.steady_state.is_some());
         self.add("excluded-range", segment.outside.is_some());
         self.add("xor-partner-split", segment.partners.is_some());
         self.add("residue-class-guard", segment.every.is_some());
         self.add("scaled-guard", segment.multiples.is_some());
         self.add("scattered-stores", segment.scatters);
-        let is_rewritten = self.plan.waits && !self.plan.apart;
+        let is_rewritten = self.plan.waits && !self.plan.warp_blocks;
         self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
         if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
-            let bodies = [Some(&segment.body), segment.interior.as_ref().map(|interior| &interior.body)];
+            let bodies = [Some(&segment.body), segment.steady_state.as_ref().map(|steady_state| &steady_state.body)];
             let is_whole = |body: &Block| fixed_rows::whole(self.plan, segment, body, width).is_some();
             let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
             let is_whole = has_bounds && bodies.into_iter().flatten().any(is_whole);
@@ -280,8 +280,8 @@ impl Found<'_> {
         self.add("strip-mining", true);
         self.add("row-tiles", strips.rows > 1);
         self.add("ragged-strips", strips.exact);
-        self.add("strided-strips", strips.apart);
-        self.add("transposed-rows", strips.walked);
+        self.add("strided-strips", strips.scalar);
+        self.add("transposed-rows", strips.transposed);
         self.guard(strips.guard.as_ref());
         for segment in &strips.before {
             self.segment(segment);
@@ -295,7 +295,7 @@ impl Found<'_> {
         self.add("uneven-row-distance", evens.into_iter().any(|even| !even));
         self.add("lane-trip-counts", walked.own_limit.is_some());
         self.add("alias-check", !walked.clashes.is_empty());
-        self.add("excluded-iterations", !walked.apart.is_empty());
+        self.add("excluded-iterations", !walked.partial.is_empty());
         self.add("uniform-loads", !walked.once.is_empty());
         self.add("unmasked-tail", walked.unasked);
     }

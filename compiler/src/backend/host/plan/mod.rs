@@ -34,18 +34,18 @@ pub(crate) use crate::backend::host::plan::analysis::histograms::counts_only;
 pub(crate) use crate::backend::host::plan::analysis::strides::{Form, Forms};
 pub(crate) use crate::backend::host::plan::domain::div_mod::{Dividend, Division, Quotients};
 pub(crate) use crate::backend::host::plan::grid::privatize::{Privatized, TOGETHER};
-pub(crate) use crate::backend::host::plan::loops::masked_exits::Leaving;
+pub(crate) use crate::backend::host::plan::loops::masked_exits::MaskedLoop;
 pub(crate) use crate::backend::host::plan::plan_ir::{
-    Ahead, Clash, Cut, Every, Guard, Interior, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners,
-    Parts, Range, Runs, Segment, Strips, Walked, WalkedLoad, WalkedStore,
+    Ahead, Clash, Cut, Every, Guard, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
+    Range, Runs, Segment, Specialized, Strips, Walked, WalkedLoad, WalkedStore,
 };
 pub(crate) use crate::backend::host::plan::prefetch::next_block::{Stream, streams};
-pub(crate) use crate::backend::host::plan::regions::context::Crossing;
+pub(crate) use crate::backend::host::plan::regions::context::LiveAcross;
 pub(crate) use crate::backend::host::plan::sanitize::race_free::Pointers;
 pub(crate) use crate::backend::host::plan::yield_points::Polling;
 
 use crate::backend::host::plan::{
-    domain::{boundary, conjunction, div_mod, guards, interior, residue, scaled, xor_partner},
+    domain::{boundary, conjunction, div_mod, guards, residue, scaled, steady_state, xor_partner},
     grid::{merge_blocks, permute_axes, privatize, split_warps},
     loops::{interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
@@ -89,7 +89,7 @@ impl Vectors {
 
 /// The transformations that a plan may use, and its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 struct Asked {
     /// The code is optimized.
     opt: bool,
@@ -97,7 +97,7 @@ struct Asked {
     /// writes may be loaded once for the block.
     together: bool,
     /// Loops with strided accesses are interchanged. They need strips.
-    walks: bool,
+    strided: bool,
     /// Such loops may call math functions. They need transposition.
     turned: bool,
     /// Such loops may have a trip count for each thread. They need transposition.
@@ -109,7 +109,7 @@ struct Asked {
     /// The vector properties of the planned CPU.
     vectors: Vectors,
     /// Warps become blocks if they do not synchronize with each other.
-    apart: bool,
+    warp_blocks: bool,
     /// The plan records the names of the rewrites that change the kernel.
     records: bool,
 }
@@ -119,20 +119,20 @@ impl Asked {
     const PLAIN: Self = Self {
         opt: false,
         together: false,
-        walks: false,
+        strided: false,
         turned: false,
         uneven: false,
         leaving: None,
         quotients: false,
         vectors: Vectors::PLAIN,
-        apart: false,
+        warp_blocks: false,
         records: false,
     };
 }
 
 /// The plan of a kernel.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Plan {
     /// The module. Every function that reaches a barrier is inlined.
     pub module: Module,
@@ -145,7 +145,7 @@ pub(crate) struct Plan {
     /// The number of segments.
     pub segments: u64,
     /// The context arrays: values that are live across barriers.
-    pub crossing: Crossing,
+    pub live_across: LiveAcross,
     /// By the local's index: the local is varying, so each thread has its own value.
     pub own: Vec<bool>,
     /// The rematerializable locals.
@@ -158,7 +158,7 @@ pub(crate) struct Plan {
     /// Rows of merged blocks may be longer than a block, if there are no context arrays and masks.
     pub long_rows: bool,
     /// The loops with divergent exits.
-    pub leaving: Vec<Leaving>,
+    pub masked_loops: Vec<MaskedLoop>,
     /// The divisions by which rows are split.
     pub quotients: Option<Quotients>,
     /// The axis of the launch that is exchanged with `x`.
@@ -168,8 +168,8 @@ pub(crate) struct Plan {
     /// The expected row length of a block with barriers.
     pub row_width: Option<u64>,
     /// Each warp is a block: the plan is for launches whose `blockDim.x` is a multiple of 32.
-    pub apart: bool,
-    /// Rows are expected to be one warp each. Only with `apart`.
+    pub warp_blocks: bool,
+    /// Rows are expected to be one warp each. Only with `warp_blocks`.
     pub narrow: bool,
     /// Arrays that each worker accumulates into a private copy.
     pub privatized: Vec<Privatized>,
@@ -185,45 +185,45 @@ impl Plan {
         let mut asked = Asked {
             opt,
             together: true,
-            walks: opt,
+            strided: opt,
             turned,
             uneven: turned,
             leaving: opt.then_some(ExitAssignments::AfterLoop),
             quotients: opt,
             vectors,
-            apart: opt,
+            warp_blocks: opt,
             records,
         };
         loop {
             let (plan, marked) = Self::with(module, asked)?;
-            let interchange::Marked { walks, tiles, turned, uneven, .. } = marked;
+            let interchange::Marked { strided, tiles, turned, uneven, .. } = marked;
             let uneven: Vec<LocalId> = uneven.iter().map(|uneven| uneven.counter).collect();
-            if !strip_mine::hold_walked(&plan.cut.nodes, &uneven) {
+            if !strip_mine::hold_transposed(&plan.cut.nodes, &uneven) {
                 asked.uneven = false;
                 continue;
             }
-            if !strip_mine::hold_walked(&plan.cut.nodes, &turned) {
+            if !strip_mine::hold_transposed(&plan.cut.nodes, &turned) {
                 asked.turned = false;
                 continue;
             }
-            let walks = [walks, tiles].concat();
-            let (nodes, crossing) = (&plan.cut.nodes, &plan.crossing.locals);
-            let holds_left = if plan.apart {
-                strip_mine::warp_holds_left(nodes, &plan.leaving, crossing)
+            let strided = [strided, tiles].concat();
+            let (nodes, live_across) = (&plan.cut.nodes, &plan.live_across.locals);
+            let holds_left = if plan.warp_blocks {
+                strip_mine::warp_holds_left(nodes, &plan.masked_loops, live_across)
             } else {
-                strip_mine::hold_left(nodes, &plan.leaving)
+                strip_mine::hold_left(nodes, &plan.masked_loops)
             };
             // A warp is one strip.
-            let holds_exits = plan.apart || strip_mine::hold_exits(nodes, &plan.leaving);
+            let holds_exits = plan.warp_blocks || strip_mine::hold_exits(nodes, &plan.masked_loops);
             let next = Asked {
-                walks: asked.walks && strip_mine::hold_all(&plan.cut.nodes, &walks),
+                strided: asked.strided && strip_mine::hold_all(&plan.cut.nodes, &strided),
                 leaving: match asked.leaving.filter(|_| holds_left) {
                     Some(_) if !holds_exits => Some(ExitAssignments::InExitBranch),
                     exits => exits,
                 },
                 // A segment that is a function of its own does not support partial rows.
                 quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
-                apart: asked.apart && (!plan.apart || plan.segments <= MOST_SEGMENTS),
+                warp_blocks: asked.warp_blocks && (!plan.warp_blocks || plan.segments <= MOST_SEGMENTS),
                 ..asked
             };
             if next == asked {
@@ -247,17 +247,17 @@ impl Plan {
 
     /// Makes one plan with the transformations of `asked`. Also returns the interchanged loops.
     fn with(module: &Module, asked: Asked) -> Option<(Self, interchange::Marked)> {
-        let Asked { opt, together, walks, turned, uneven, .. } = asked;
+        let Asked { opt, together, strided, turned, uneven, .. } = asked;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
         let waits = has_barrier && opt;
         let mut rewrites = features::Rewrites::new(asked.records);
         let mut module = module.clone();
-        let apart = asked.apart && module.assumed().warps;
-        let x_axis = if opt && !apart { permute_axes::best(&module, kernel, &effects) } else { 0 };
+        let warp_blocks = asked.warp_blocks && module.assumed().warps;
+        let x_axis = if opt && !warp_blocks { permute_axes::best(&module, kernel, &effects) } else { 0 };
         permute_axes::exchange(&mut module, x_axis);
-        let joins = merge_blocks::extents(&module, &effects).filter(|_| opt && !apart);
+        let joins = merge_blocks::extents(&module, &effects).filter(|_| opt && !warp_blocks);
         if has_barrier {
             let before = module.functions[kernel].exprs.len();
             inline::barrier_functions(&mut module, &effects);
@@ -277,8 +277,8 @@ impl Plan {
         copy_assigned_params(&mut function);
         let mut body = std::mem::take(&mut function.body);
         let privatized =
-            if opt && !apart { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
-        let narrow = apart && split_warps::rewrite(&mut function, &body);
+            if opt && !warp_blocks { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
+        let narrow = warp_blocks && split_warps::rewrite(&mut function, &body);
         if opt {
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
@@ -336,7 +336,7 @@ impl Plan {
             interchange::mark(
                 &mut function,
                 &mut body,
-                interchange::Kinds { walks: walks && !apart, turned, uneven, apart: true },
+                interchange::Kinds { strided: strided && !warp_blocks, turned, uneven, math: true },
             )
         } else {
             interchange::Marked::default()
@@ -348,7 +348,7 @@ impl Plan {
         };
         let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
         rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
-            lower::lower_for_loops(&mut module, function, body, apart);
+            lower::lower_for_loops(&mut module, function, body, warp_blocks);
         });
         let fixed = Rematerializable::of(&function, &body);
         let (uniformity, mut cut) = if has_barrier {
@@ -366,12 +366,12 @@ impl Plan {
         if opt {
             dead::drop_unread(&function, &fixed, &mut cut.nodes);
         }
-        let mut crossing = context::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
+        let mut live_across = context::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
         let mut peeler = guards::Peeler {
             function: &mut function,
             uniformity: &uniformity,
             fixed: &fixed,
-            crossing: &crossing.locals,
+            live_across: &live_across.locals,
         };
         let cells = |id: SharedId| module.shared[id].kind == SharedKind::Cells;
         let mut segments = 0;
@@ -386,23 +386,23 @@ impl Plan {
                 Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
                 Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
-            if opt && !apart && segment.runs == Runs::EachThread {
+            if opt && !warp_blocks && segment.runs == Runs::EachThread {
                 peeler.peel_outside(segment);
             }
-            if apart && segment.runs == Runs::EachThread {
-                interior::find(&mut peeler, segment);
+            if warp_blocks && segment.runs == Runs::EachThread {
+                steady_state::find(&mut peeler, segment);
             }
-            if opt && !apart && segment.runs == Runs::EachThread && segment.outside.is_none() {
+            if opt && !warp_blocks && segment.runs == Runs::EachThread && segment.outside.is_none() {
                 xor_partner::find(&mut peeler, &cells, segment);
                 if segment.partners.is_none() {
                     residue::find(&mut peeler, segment, false);
                     scaled::find(&mut peeler, segment);
                 }
                 if segment.partners.is_none() && segment.every.is_none() && segment.multiples.is_none() {
-                    interior::find(&mut peeler, segment);
+                    steady_state::find(&mut peeler, segment);
                 }
                 if segment.partners.is_none()
-                    && segment.interior.is_none()
+                    && segment.steady_state.is_none()
                     && segment.multiples.is_none()
                     && segment.every.is_none()
                 {
@@ -411,14 +411,14 @@ impl Plan {
                 segment.scatters = scaled::scatters(&mut peeler, &segment.body);
             }
         });
-        if opt && !apart && joins.is_none() {
+        if opt && !warp_blocks && joins.is_none() {
             next_stride::find(&peeler, &marked, &mut cut.nodes);
         }
         let row_width = if opt && has_barrier { fixed_rows::width(peeler.function, &fixed) } else { None };
-        if waits && !apart && segments <= MOST_SEGMENTS {
+        if waits && !warp_blocks && segments <= MOST_SEGMENTS {
             next_iteration::find(&peeler, &mut cut.nodes);
         }
-        if apart {
+        if warp_blocks {
             split_warps::ask_lanes(&mut cut.nodes);
         } else if opt && segments <= MOST_SEGMENTS {
             let width = if joins.is_some() { strip_mine::WIDEST } else { strip_mine::IN_BLOCK };
@@ -433,7 +433,7 @@ impl Plan {
             }
         }
         plan_ir::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
-        crossing.locals = strip_mine::kept(&cut.nodes);
+        live_across.locals = strip_mine::kept(&cut.nodes);
         let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
@@ -443,18 +443,18 @@ impl Plan {
             kernel,
             cut,
             segments,
-            crossing,
+            live_across,
             own,
             fixed,
             polling,
             joins,
             long_rows: !marked.far,
-            leaving,
+            masked_loops: leaving,
             quotients,
             x_axis,
             waits,
             row_width,
-            apart,
+            warp_blocks,
             narrow,
             privatized,
             rewrites,

@@ -36,7 +36,7 @@ pub(crate) enum Node {
     /// A uniform branch.
     If {
         /// A uniform `Bool`, or the exit test of a loop with divergent exits, which the strip computes
-        /// ([`Leaving`](super::Leaving)).
+        /// ([`MaskedLoop`](super::MaskedLoop)).
         cond: ExprId,
         /// The nodes that run if the condition is true.
         then: Vec<Node>,
@@ -114,16 +114,16 @@ pub(crate) struct Strips {
     /// vectorized.
     pub exact: bool,
     /// The nodes contain strided accesses: the code of the lanes is interleaved as scalar code and not vectorized.
-    pub apart: bool,
+    pub scalar: bool,
     /// All loops with strided accesses are transposed ([`Node::Walked`]). The remainder strip is vectorized, too.
-    pub walked: bool,
+    pub transposed: bool,
     /// Uniform locals that the nodes assign. Each strip begins with their values from before the first strip.
     pub shared: Vec<LocalId>,
     /// Context locals that have an element for each lane of the strip.
-    pub places: Vec<LocalId>,
-    /// Those of `places` that are live into the strip.
+    pub lane_locals: Vec<LocalId>,
+    /// Those of `lane_locals` that are live into the strip.
     pub inward: Vec<LocalId>,
-    /// Those of `places` that are live out of the strip.
+    /// Those of `lane_locals` that are live out of the strip.
     pub outward: Vec<LocalId>,
     /// Segments before the strip whose prefetches for the next iteration the strip emits, row by row
     /// ([`Segment::next`]).
@@ -152,7 +152,7 @@ pub(crate) struct Walked {
     pub own_limit: Option<ExprId>,
     /// Context locals that the iterations store, if trip counts differ between threads. A thread keeps the values of
     /// its own last iteration.
-    pub kept: Vec<LocalId>,
+    pub last_values: Vec<LocalId>,
     /// A segment without a body: the locals that a thread loads and recomputes to evaluate its addresses.
     pub rows: Segment,
     /// The loads that are executed before the iterations.
@@ -165,7 +165,7 @@ pub(crate) struct Walked {
     pub once: Vec<(ExprId, ExprId)>,
     /// Values of the induction variable for which a thread does not execute all of the loads. The strip runs such an
     /// iteration as one iteration of `nodes`.
-    pub apart: Vec<ExprId>,
+    pub partial: Vec<ExprId>,
     /// An iteration has no effect that an inactive lane must not have, except for the transposed loads and stores: the
     /// body needs no mask.
     pub unasked: bool,
@@ -220,7 +220,7 @@ pub(crate) struct Clash {
 /// [`form`](super::regions::form) fills in the first group of fields; [`context`](super::regions::context) and the
 /// later passes fill in the second.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Segment {
     /// The statements.
     pub body: Block,
@@ -263,10 +263,10 @@ pub(crate) struct Segment {
     /// Loads of the next iteration of the enclosing loop to prefetch.
     /// [`next_iteration`](super::prefetch::next_iteration) finds them.
     pub next: Vec<Next>,
-    /// The steady-state copy of the body. [`interior`](super::domain::interior) creates it.
-    pub interior: Option<Interior>,
+    /// The steady-state copy of the body. [`steady_state`](super::domain::steady_state) creates it.
+    pub steady_state: Option<Specialized>,
     /// In sanitized code: shared arrays whose reads cannot race. [`race_free`](super::sanitize::race_free) finds them.
-    pub settled: Vec<SharedId>,
+    pub race_free: Vec<SharedId>,
     /// A range of threads, among those that pass the guard, that do nothing. The threads on both sides of it run the
     /// body.
     pub outside: Option<Guard>,
@@ -308,9 +308,9 @@ pub(crate) struct Partners {
     /// One range, whose value is the thread's index, and whose bound is the bit.
     pub sides: Guard,
     /// The copy for threads whose bit is clear.
-    pub lower: Interior,
+    pub lower: Specialized,
     /// The copy for threads whose bit is set.
-    pub upper: Interior,
+    pub upper: Specialized,
 }
 
 /// A body that runs for the threads of one residue class.
@@ -324,7 +324,7 @@ pub(crate) struct Every {
     /// The modulus is 2, and the class is that of the other residue.
     pub other: bool,
     /// The body without the condition, and its guard within the class.
-    pub part: Interior,
+    pub part: Specialized,
 }
 
 /// A body whose indices grow by more than one from thread to thread.
@@ -337,7 +337,7 @@ pub(crate) struct Multiples {
     /// the threads up to a position, or from it on. The other indices are nonnegative for these threads.
     pub bounds: usize,
     /// The body without the condition and without tests for negative indices, and its guard within the bounds.
-    pub part: Interior,
+    pub part: Specialized,
 }
 
 /// A unit-stride load of a thread loop, and the distance to the address of the next iteration.
@@ -366,7 +366,7 @@ pub(crate) struct Next {
 
 /// A copy of a segment's body, specialized for a range of its threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Interior {
+pub(crate) struct Specialized {
     /// The guard that selects these threads, among those that pass the segment's guard.
     pub guard: Guard,
     /// The segment's body without the code that has no effect for them.

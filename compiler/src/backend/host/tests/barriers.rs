@@ -79,21 +79,21 @@ def k(out):
     s = cuda.shared.array(64, int64)
     i = cuda.threadIdx.x
     total = 0
-    turn = 0
-    while turn < i % 7:
-        s[i] = i * 10 + turn
+    step = 0
+    while step < i % 7:
+        s[i] = i * 10 + step
         cuda.syncthreads()
         total += s[(i // 7) * 7 + 6]
-        turn += 1
+        step += 1
         cuda.syncthreads()
-    out[i] = total * 100 + turn
+    out[i] = total * 100 + step
 ";
     let kernel = kernel(source, "void(int64[::1])");
     let mut out = vec![0_i64; 63];
     kernel.launch([1, 1, 1], [63, 1, 1], 0, &[array(&mut out)]);
     for i in 0..63_i64 {
         let last = i / 7 * 7 + 6;
-        let total: i64 = (0..i % 7).map(|turn| last * 10 + turn).sum();
+        let total: i64 = (0..i % 7).map(|step| last * 10 + step).sum();
         assert_eq!(out[i as usize], total * 100 + i % 7, "{i}");
     }
 }
@@ -105,14 +105,14 @@ def k(out, limit):
     s = cuda.shared.array(64, int64)
     i = cuda.threadIdx.x
     total = 0
-    for turn in range(10):
-        s[i] = turn + i
+    for step in range(10):
+        s[i] = step + i
         cuda.syncthreads()
-        if turn == limit:
+        if step == limit:
             break
-        if (turn + i) % 3 == 0:
+        if (step + i) % 3 == 0:
             continue
-        if turn > i:
+        if step > i:
             total += 1000
             break
         total += s[i]
@@ -129,20 +129,20 @@ def k(out, limit):
         for i in 0..40_i64 {
             let mut total = 0;
             let mut whole = true;
-            for turn in 0..10 {
-                if turn == limit {
+            for step in 0..10 {
+                if step == limit {
                     whole = false;
                     break;
                 }
-                if (turn + i) % 3 == 0 {
+                if (step + i) % 3 == 0 {
                     continue;
                 }
-                if turn > i {
+                if step > i {
                     total += 1000;
                     whole = false;
                     break;
                 }
-                total += turn + i + 1;
+                total += step + i + 1;
             }
             assert_eq!(out[i as usize], total + if whole { 5000 } else { 0 }, "{i}, limit {limit}");
         }

@@ -92,7 +92,7 @@ pub(super) fn confined(source: &str, signature: &str) -> Kernel {
 
 /// Like [`llvm`], with bounds-checked stores.
 pub(super) fn confined_llvm(source: &str, signature: &str, cpu: &str) -> String {
-    compiled(&confined_request(source, signature, Target::Host(cpu_for_code(cpu)))).llvm.expect("it was asked for")
+    compiled(&confined_request(source, signature, Target::Host(cpu_for_code(cpu)))).llvm.expect("the request keeps it")
 }
 
 fn confined_request(source: &str, signature: &str, target: Target) -> Request {
@@ -103,7 +103,7 @@ fn confined_request(source: &str, signature: &str, target: Target) -> Request {
 
 /// A kernel's weft IR, as the back end receives it.
 pub(super) fn cpu_ir(source: &str, signature: &str) -> String {
-    output(source, signature, Target::Host(cpu())).ir.expect("it was asked for")
+    output(source, signature, Target::Host(cpu())).ir.expect("the request keeps it")
 }
 
 /// Compiles like [`kernel`], for any target.
@@ -118,21 +118,21 @@ fn compiled(request: &Request) -> Output {
 
 /// The LLVM IR of a kernel after LLVM's passes, for a CPU that this machine need not have.
 pub(super) fn llvm(source: &str, signature: &str, cpu: &str) -> String {
-    output(source, signature, Target::Host(cpu_for_code(cpu))).llvm.expect("it was asked for")
+    output(source, signature, Target::Host(cpu_for_code(cpu))).llvm.expect("the request keeps it")
 }
 
 /// Like [`llvm`], with the [`short_extents`](Options::short_extents) of a launch.
 pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_extents: Vec<(u32, u8)>) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
     request.options.short_extents = short_extents;
-    compiled(&request).llvm.expect("it was asked for")
+    compiled(&request).llvm.expect("the request keeps it")
 }
 
 /// Like [`llvm`], with assumptions about the launches.
 pub(super) fn llvm_assuming(source: &str, signature: &str, cpu: &str, assumptions: Assumptions) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
     request.options.assumptions = assumptions;
-    compiled(&request).llvm.expect("it was asked for")
+    compiled(&request).llvm.expect("the request keeps it")
 }
 
 /// The module that the back end receives.

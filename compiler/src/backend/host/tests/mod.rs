@@ -2,18 +2,18 @@
 
 mod accumulated;
 mod barriers;
+mod bounds_checked;
 mod calls;
-mod confined;
 mod harness;
-mod interior;
 mod large;
 mod lockstep;
 mod order;
 mod polling;
 mod small;
+mod steady_state;
 mod swaps;
 mod tiles;
+mod transposed;
 mod vector;
 mod waiting;
-mod walked;
 mod warps;

@@ -66,11 +66,11 @@ fn next_tiles_are_asked_for() {
     let source = PRODUCT.replace("ROWS", "16").replace("TOTAL", "total");
     for (name, loads, rows) in [
         ("rows of a matrix", "b[start + ty, x]", 1),
-        ("a matrix that stands in one row", "b[0, (start + ty) * 400 + x]", 1),
+        ("a matrix that is one row", "b[0, (start + ty) * 400 + x]", 1),
         ("the same row goes on", "b[ty, start + x]", 0),
         ("pieces of a row", "b[0, start * 256 + ty * 16 + tx]", 0),
         ("columns", "b[x, start + ty]", 0),
-        ("the same in all turns", "b[ty, x]", 0),
+        ("the same in all iterations", "b[ty, x]", 0),
         ("a row that is loaded", "b[int32(a[start, 0]) + ty, x]", 0),
         ("the block's own memory", "left[15 - ty, tx]", 0),
         ("what may be a division by zero", "b[start // a.shape[0] + ty, x]", 0),
@@ -118,7 +118,7 @@ def carry(a, out):
     let plan =
         Plan::of(&module(source, "void(float32[::1], float32[::1])"), true, Vectors::PLAIN, false).expect("a kernel");
     let offsets = Offsets::of(&plan);
-    let places: Vec<u64> = plan.crossing.locals.iter().filter_map(|&local| offsets.local(local)).collect();
+    let places: Vec<u64> = plan.live_across.locals.iter().filter_map(|&local| offsets.local(local)).collect();
     assert!(places.len() >= 3, "{places:?}");
     for pair in places.windows(2) {
         let apart = (pair[1] - pair[0]) % 4096;

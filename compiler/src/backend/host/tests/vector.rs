@@ -353,7 +353,7 @@ def rank(x, out):
     let llvm = llvm(source, "void(float32[::1], int32[::1])", "x86-64-v4");
     assert!(llvm.contains("load <32 x i8>"), "the lanes' bytes are read at once:\n{llvm}");
     let popcount = llvm.lines().any(|line| line.contains("@llvm.ctpop.v") && line.contains("call"));
-    assert!(popcount, "a row of lanes reads a row of masks:\n{llvm}");
+    assert!(popcount, "the lanes read their masks as vectors:\n{llvm}");
 }
 
 #[test]

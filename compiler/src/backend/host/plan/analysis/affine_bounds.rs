@@ -1,4 +1,4 @@
-//! Symbolic bounds of integers: sums of terms that are uniform in a row of threads, and a constant.
+//! Symbolic bounds of integers: sums of terms that are uniform along `threadIdx.x`, and a constant.
 
 use crate::ir::ExprId;
 

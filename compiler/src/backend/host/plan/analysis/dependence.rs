@@ -31,7 +31,7 @@ pub(crate) enum Root {
     Unknown,
 }
 
-/// The accesses to one memory so far.
+/// The accesses to one memory before the current position.
 #[derive(Debug)]
 struct Accesses {
     root: Root,

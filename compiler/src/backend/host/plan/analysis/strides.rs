@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The stride of a value along a row of threads: a lattice of three points.
+/// The stride of a value along `threadIdx.x`: a lattice of three points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Uniform: stride 0.

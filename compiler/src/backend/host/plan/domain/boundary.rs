@@ -10,8 +10,8 @@
 //!
 //! A clamp or a test in a loop over neighbors prevents the interchange of this loop with the thread loop
 //! (`loops/interchange`), although only threads near a border need it. This pass replaces such a body with two guarded
-//! statements. The first is the copy that `domain/interior` makes, for the threads that are near no border; its loops
-//! can be interchanged. The second is the original body for all other threads ([`Segment::outside`]).
+//! statements. The first is the copy that `domain/steady_state` makes, for the threads that are near no border; its
+//! loops can be interchanged. The second is the original body for all other threads ([`Segment::outside`]).
 //!
 //! Legal if neither part leaves the body by a jump and the guards consist of parameters and registers alone, so that
 //! they can be tested before anything is assigned.
@@ -25,9 +25,9 @@ use crate::{
     analysis::{Rematerializable, escapes},
     backend::host::plan::{
         all_own,
-        domain::{guards::Peeler, interior},
+        domain::{guards::Peeler, steady_state},
         loops::interchange,
-        plan_ir::{Guard, Interior, Range, Segment},
+        plan_ir::{Guard, Range, Segment, Specialized},
     },
     ir::{
         BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
@@ -79,11 +79,11 @@ fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
     let mut function = function.clone();
     let fixed = Rematerializable::of(&function, body);
     let uniformity = all_own(&function);
-    let mut peeler = Peeler { function: &mut function, uniformity: &uniformity, fixed: &fixed, crossing: &[] };
+    let mut peeler = Peeler { function: &mut function, uniformity: &uniformity, fixed: &fixed, live_across: &[] };
     let mut segment = Segment { body: body.clone(), ..Segment::default() };
     peeler.peel(&mut segment);
-    interior::find(&mut peeler, &mut segment);
-    let Interior { guard: inner, body: mut inside } = segment.interior.take()?;
+    steady_state::find(&mut peeler, &mut segment);
+    let Specialized { guard: inner, body: mut inside } = segment.steady_state.take()?;
     if escapes(&inside).any() || escapes(&segment.body).any() {
         return None;
     }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Neither the quotient nor the remainder grows by one from thread to thread, so LLVM would divide for each thread and
-//! gather. But a row of threads consists of parts in which the quotient is uniform and the remainder grows by one. The
-//! body gets a copy for such a part. The executor computes where each part begins and ends, and the copy reads the
-//! values of the part's first thread from registers ([`SpecialRegister::OfRow`]). Remainders may be divided again
+//! gather. But a row consists of parts in which the quotient is uniform and the remainder grows by one. The body gets
+//! a copy for such a part. The executor computes where each part begins and ends, and the copy reads the values of the
+//! part's first thread from registers ([`SpecialRegister::OfRow`]). Remainders may be divided again
 //! (`i % (w * h) // w`), and so may quotients.
 //!
 //! Legal if the dividend derives from the global index, the divisor is uniform in the launch, and the copy reads

@@ -38,7 +38,7 @@ pub(crate) struct Peeler<'a> {
     /// Which locals are rematerializable.
     pub fixed: &'a Rematerializable,
     /// Locals that are live across a barrier. A guard must not skip their assignments.
-    pub crossing: &'a [LocalId],
+    pub live_across: &'a [LocalId],
 }
 
 impl Peeler<'_> {
@@ -110,7 +110,7 @@ impl Peeler<'_> {
     /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is
     /// not live across a barrier.
     pub(crate) fn may_skip(&self, stmt: &Stmt) -> bool {
-        matches!(stmt.kind, StmtKind::Assign(local, _) if !self.crossing.contains(&local))
+        matches!(stmt.kind, StmtKind::Assign(local, _) if !self.live_across.contains(&local))
     }
 
     /// Moves the guard of the first statement into `guard`. Returns the statements that it guards, or all statements as

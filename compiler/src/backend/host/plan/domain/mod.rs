@@ -7,7 +7,7 @@ pub(crate) mod boundary;
 pub(crate) mod conjunction;
 pub(crate) mod div_mod;
 pub(crate) mod guards;
-pub(crate) mod interior;
 pub(crate) mod residue;
 pub(crate) mod scaled;
+pub(crate) mod steady_state;
 pub(crate) mod xor_partner;

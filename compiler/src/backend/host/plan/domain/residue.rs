@@ -19,7 +19,7 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        plan_ir::{Every, Guard, Interior, Range, Segment},
+        plan_ir::{Every, Guard, Range, Segment, Specialized},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Space, Stmt, StmtKind,
@@ -112,7 +112,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
 
 /// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
 /// still tested. `None` if a value of its guard may wrap.
-pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Interior> {
+pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Specialized> {
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { then, .. } = &last.kind else { return None };
     let span = last.span;
@@ -127,7 +127,7 @@ pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<Exp
     peeler.peel(&mut part);
     let guard = part.guard.unwrap_or_default();
     let exact = !guard.ranges.iter().any(|range| range.wraps);
-    exact.then_some(Interior { guard, body: part.body })
+    exact.then_some(Specialized { guard, body: part.body })
 }
 
 /// The operands of a conjunction.

@@ -27,7 +27,7 @@ use crate::{
             guards::Peeler,
             residue::{conjuncts, without},
         },
-        plan_ir::{Guard, Interior, Multiples, Range, Segment},
+        plan_ir::{Guard, Multiples, Range, Segment, Specialized},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind,
@@ -59,7 +59,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     segment.multiples = bounded(peeler, segment).or_else(|| {
         let body: Block = segment.body.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
         let mut ranges = Vec::new();
-        let part = Interior { guard: Guard::default(), body };
+        let part = Specialized { guard: Guard::default(), body };
         let apart = not_negative(peeler, &part.body, &mut ranges);
         apart.then(|| Multiples { of: Guard { ranges, ..Guard::default() }, bounds: 0, part })
     });
@@ -269,7 +269,7 @@ fn affine(
     }
     if let Some(local) = peeler.function.local(root) {
         // A local that is live across a barrier may still have the value of an earlier segment.
-        if peeler.crossing.contains(&local) {
+        if peeler.live_across.contains(&local) {
             return None;
         }
         let value = named.get(&local).copied().unwrap_or_else(|| peeler.fixed.value(local));

@@ -25,7 +25,7 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        plan_ir::{Guard, Interior, Partners, Range, Segment},
+        plan_ir::{Guard, Partners, Range, Segment, Specialized},
         regions::distribute::copied,
     },
     ir::{
@@ -77,7 +77,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
         let body = copy.block(&segment.body);
         let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
         peeler.peel(&mut part);
-        Interior { guard: part.guard.unwrap_or_default(), body: part.body }
+        Specialized { guard: part.guard.unwrap_or_default(), body: part.body }
     };
     let (lower, upper) = (copy(false), copy(true));
     let (value, bound) = (copied(peeler.function, index), copied(peeler.function, bits));

@@ -18,7 +18,7 @@
 //! - bound and step are uniform and do not change in the loop, and the step is positive;
 //! - the loop has no other exit and no barrier, and the induction variable is not read after it.
 //!
-//! The pass has no cost model: a row of threads then accesses contiguous elements in each iteration.
+//! The pass has no cost model: the threads of a row then access contiguous elements in each iteration.
 
 use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},

@@ -22,8 +22,7 @@
 //! - each thread accesses its own row of memory, and the loop has a recurrence that LLVM cannot vectorize: a strip of
 //!   threads then interleaves the recurrences, or transposes the accesses;
 //! - the loop calls math functions, which are faster for vectors whatever the strides are;
-//! - the loop has few iterations, and several rows of threads load the same elements: a tile of rows shares these
-//!   loads.
+//! - the loop has few iterations, and several rows load the same elements: a tile of rows shares these loads.
 //!
 //! LLVM unrolls other loops of few iterations, and each other loop stays inside the thread loop.
 
@@ -54,7 +53,7 @@ use crate::{
 /// Largest constant trip count of a short loop, which LLVM unrolls.
 const FEW_TURNS: i128 = 32;
 
-/// Least trip count of a short loop that several rows of threads run as a tile.
+/// Least trip count of a short loop that several rows run as a tile.
 const LEAST_OF_TILE: i128 = 16;
 
 /// The loops that [`mark`] interchanged.
@@ -67,13 +66,13 @@ pub(crate) struct Marked {
     /// Counters of loops that contain no barrier of the program. No other loop has the same counter.
     pub counters: Vec<LocalId>,
     /// Those of `counters` whose loops have accesses without unit stride: interchanged only as part of a strip.
-    pub walks: Vec<LocalId>,
-    /// Those of `walks` whose loops call math functions: interchanged only if the strip transposes the accesses.
+    pub strided: Vec<LocalId>,
+    /// Those of `strided` whose loops call math functions: interchanged only if the strip transposes the accesses.
     pub turned: Vec<LocalId>,
     /// The loops with a trip count for each lane: interchanged only if the strip transposes the accesses.
     pub uneven: Vec<Uneven>,
-    /// Those of `counters` whose loops are short and load the same elements for several rows of threads: interchanged
-    /// only as part of a strip of several rows.
+    /// Those of `counters` whose loops are short and load the same elements for several rows: interchanged only as part
+    /// of a strip of several rows.
     pub tiles: Vec<LocalId>,
     /// Offsets of grid-stride loops.
     pub strides: Vec<Stride>,
@@ -81,16 +80,16 @@ pub(crate) struct Marked {
 
 /// The kinds of loops that are interchanged in addition to those with uniform and unit-stride accesses.
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Kinds {
     /// Loops in which each thread accesses its own row of memory.
-    pub walks: bool,
+    pub strided: bool,
     /// Those of them that call math functions.
     pub turned: bool,
     /// Those of them with a trip count for each lane.
     pub uneven: bool,
     /// Loops that call math functions, whatever their strides are.
-    pub apart: bool,
+    pub math: bool,
 }
 
 /// Interchanges loops of a kernel's body.
@@ -106,7 +105,7 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> M
         if let Some(loop_) = mark_uniform(function, body, &path, kinds) {
             marked.any = true;
             marked.counters.extend(loop_.counter);
-            marked.walks.extend(loop_.counter.filter(|_| loop_.apart));
+            marked.strided.extend(loop_.counter.filter(|_| loop_.apart));
             marked.turned.extend(loop_.counter.filter(|_| loop_.apart && loop_.computes));
             marked.uneven.extend(loop_.uneven);
             marked.tiles.extend(loop_.counter.filter(|_| loop_.few));
@@ -303,11 +302,11 @@ struct MarkedLoop {
     uneven: Option<Uneven>,
 }
 
-/// Interchanges a loop, if its exit is uniform and the accesses of a row are uniform or contiguous. With `kinds.walks`,
-/// other accesses are accepted if the loop has a recurrence: interleaving the recurrences of several threads hides
-/// their latency.
+/// Interchanges a loop, if its exit is uniform and the accesses of a row are uniform or contiguous. With
+/// `kinds.strided`, other accesses are accepted if the loop has a recurrence: interleaving the recurrences of several
+/// threads hides their latency.
 fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds: Kinds) -> Option<MarkedLoop> {
-    let Kinds { walks, apart: may_part, .. } = kinds;
+    let Kinds { strided, math: may_part, .. } = kinds;
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
@@ -318,11 +317,11 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     let turns = few_turns(function, turn).filter(|_| !computes);
     let few = turns.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
-    // row of threads; a shorter row does not fill a strip.
-    if few && (turns < Some(LEAST_OF_TILE) || !walks || counter.is_none()) {
+    // row; a shorter row does not fill a strip.
+    if few && (turns < Some(LEAST_OF_TILE) || !strided || counter.is_none()) {
         return None;
     }
-    let waits = walks && counter.is_some() && recurrences::has_some(function, turn, step);
+    let waits = strided && counter.is_some() && recurrences::has_some(function, turn, step);
     let span = *span;
     let in_turns = counter.map_or(0, |counter| {
         lane_trip_counts::reads(function, turn, counter) + lane_trip_counts::reads(function, step, counter)
@@ -332,7 +331,7 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     if masks(function, &attempt) > masks(function, body) {
         // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
         let ends = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
-        if !walks || !kinds.uneven || !(waits || computes) || !ends {
+        if !strided || !kinds.uneven || !(waits || computes) || !ends {
             return None;
         }
         let list = list_at(&mut attempt, outer)?;
@@ -351,7 +350,7 @@ fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds
     let gathers = touched.next && !masked_exits::divides(function, &turn);
     let apart = touched.apart || (touched.looks_up && !gathers);
     // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
-    let may_walk = touched.apart && !touched.looks_up && walks && counter.is_some();
+    let may_walk = touched.apart && !touched.looks_up && strided && counter.is_some();
     let turned = may_walk && computes && kinds.turned;
     let apart = apart && (!computes || turned);
     if (uneven.is_some() && !(apart && may_walk))
@@ -384,7 +383,7 @@ pub(crate) fn uniformity(function: &Function, body: &[Stmt]) -> (Rematerializabl
     (fixed, uniformity)
 }
 
-/// The access patterns of a row of threads in a loop.
+/// The access patterns of a row in a loop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touched {
     /// An access without unit stride whose index is not loaded.
@@ -395,7 +394,7 @@ struct Touched {
     next: bool,
 }
 
-/// Whether each access of the loop is uniform in a row of threads or has unit stride along it.
+/// Whether each access of the loop is uniform in a row or has unit stride along it.
 pub(crate) fn stays_together(
     function: &Function,
     turn: &[Stmt],
@@ -407,7 +406,7 @@ pub(crate) fn stays_together(
     !apart && !looks_up
 }
 
-/// The access patterns of a row of threads in a loop.
+/// The access patterns of a row in a loop.
 fn touched(
     function: &Function,
     turn: &[Stmt],
@@ -449,7 +448,7 @@ fn touched(
 }
 
 /// Whether some loads have unit stride along `x` and are uniform along `y`, and others vary along `y`: a tile of
-/// several rows of threads makes the former once for all its rows.
+/// several rows makes the former once for all its rows.
 pub(crate) fn rows_share(
     function: &Function,
     list: &[Stmt],
@@ -475,7 +474,7 @@ pub(crate) fn rows_share(
     shares && differs && knows_rows(function)
 }
 
-/// Whether a value is uniform in a row of threads.
+/// Whether a value is uniform in a row.
 pub(crate) fn is_of_all(function: &Function, fixed: &Rematerializable, uniformity: &Uniformity, value: ExprId) -> bool {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same

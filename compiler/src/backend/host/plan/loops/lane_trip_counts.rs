@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for k in range(limit):                  for k in range(most):
-//!     body                                    has_turn = k < limit
-//!                                             if has_turn: body
+//!     body                                    has_iteration = k < limit
+//!                                             if has_iteration: body
 //! ```
 //!
 //! The loop runs for the maximum trip count over the lanes of a strip, and each iteration tests per lane whether it is
@@ -33,7 +33,7 @@ pub(crate) struct Uneven {
     /// The maximum of `limit` over the lanes of a strip; only the strip assigns it.
     pub most: LocalId,
     /// Whether a lane runs the iteration: the condition of the branch around the body.
-    pub has_turn: ExprId,
+    pub has_iteration: ExprId,
 }
 
 /// Rewrites the body of a loop that counts up to `limit`; returns `None` if the limit may change.
@@ -63,15 +63,15 @@ pub(crate) fn rewrite(
     let largest = push(ExprKind::Local(most), ty, span);
     let some = push(ExprKind::Compare(CompareOp::Lt, counts, largest), Type::BOOL, span);
     let nobody = push(ExprKind::Unary(UnaryOp::Not, some), Type::BOOL, span);
-    let has_turn = push(ExprKind::Local(flag), Type::BOOL, span);
+    let has_iteration = push(ExprKind::Local(flag), Type::BOOL, span);
     let then = turn.split_off(1);
     if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = turn.first_mut() {
         *cond = nobody;
     }
     // The flag is a local, so that the condition does not become a guard, which would split the row.
     turn.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
-    turn.push(Stmt { kind: StmtKind::If { cond: has_turn, then, otherwise: Block::new() }, span });
-    Some(Uneven { counter, limit, most, has_turn })
+    turn.push(Stmt { kind: StmtKind::If { cond: has_iteration, then, otherwise: Block::new() }, span });
+    Some(Uneven { counter, limit, most, has_iteration })
 }
 
 /// The number of reads of a local in statements.

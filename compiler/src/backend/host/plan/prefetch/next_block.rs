@@ -36,7 +36,7 @@ const EFFORT: usize = 32;
 /// Addresses at most this many elements away from each other share one prefetch.
 const NEAR: u128 = 8;
 
-/// An address with unit stride along a row of threads that depends on `blockIdx.x`.
+/// An address with unit stride along `threadIdx.x` that depends on `blockIdx.x`.
 #[derive(Debug)]
 pub(crate) struct Stream {
     /// The address of a thread's element.

@@ -1,4 +1,4 @@
-//! Prefetches of the memory that a row of threads loads in the next iteration of a uniform loop with barriers.
+//! Prefetches of the memory that the threads of a row load in the next iteration of a uniform loop with barriers.
 //!
 //! ```text
 //! for start in range(0, n, T):              for start in range(0, n, T):
@@ -292,9 +292,9 @@ impl Moves<'_> {
         }
     }
 
-    /// Whether `times * value` stays near if `value` changes little: `times` is at most [`NEAR`], or at most the size
-    /// of a block and `value` is uniform. A uniform value is the number of a tile, a varying one may be that of a
-    /// thread's row of a matrix.
+    /// Whether `times * value` changes little if `value` does: `times` is at most [`NEAR`], or at most the size of a
+    /// block and `value` is uniform. A uniform value is the number of a tile, a varying one may be that of a thread's
+    /// row of a matrix.
     fn is_little(&self, times: ExprId, value: ExprId) -> bool {
         let Peeler { function, uniformity, .. } = self.peeler;
         let times = match function.class(times) {

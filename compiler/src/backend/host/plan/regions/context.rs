@@ -20,9 +20,9 @@ use crate::{
 
 type Set = BTreeSet<LocalId>;
 
-/// What is live across barriers.
+/// The locals and local arrays that are live across barriers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crossing {
+pub(crate) struct LiveAcross {
     /// Locals; each has a context array with one element for each thread.
     pub locals: Vec<LocalId>,
     /// Local arrays; each thread has its own.
@@ -38,10 +38,10 @@ pub(crate) fn analyse(
     fixed: &Rematerializable,
     functions: &[Effects],
     read_only: &[LocalId],
-) -> Crossing {
-    let mut crossing = Set::new();
+) -> LiveAcross {
+    let mut live_across = Set::new();
     for_each_split(nodes, &mut |cond| {
-        crossing.insert(cond);
+        live_across.insert(cond);
     });
     let own = |local: LocalId| uniformity.local_varies(local);
     for_each_segment(nodes, &mut |segment| {
@@ -55,7 +55,7 @@ pub(crate) fn analyse(
             if fixed.value(local).is_some() {
                 recompute(function, fixed, &own, local, &mut segment.recompute);
             } else {
-                crossing.insert(local);
+                live_across.insert(local);
                 segment.load.push(local);
             }
         }
@@ -70,10 +70,10 @@ pub(crate) fn analyse(
         segment.store = uses.assigned.into_iter().collect();
     });
     for_each_segment(nodes, &mut |segment| {
-        segment.load.retain(|local| crossing.contains(local));
-        segment.store.retain(|local| crossing.contains(local));
+        segment.load.retain(|local| live_across.contains(local));
+        segment.store.retain(|local| live_across.contains(local));
     });
-    let arrays = crossing_arrays(function, nodes, fixed, &crossing);
+    let arrays = live_arrays(function, nodes, fixed, &live_across);
     for_each_segment(nodes, &mut |segment| {
         let effects = Effects::of_block(function, &segment.body, functions);
         let mut own_array = false;
@@ -87,7 +87,7 @@ pub(crate) fn analyse(
         let kept = dependence::is_kept(function, fixed, functions, read_only, &segment.body);
         segment.parallel = kept && !(effects.noticed || own_array || calls);
     });
-    Crossing { locals: crossing.into_iter().collect(), arrays }
+    LiveAcross { locals: live_across.into_iter().collect(), arrays }
 }
 
 /// Adds a rematerializable local to `order`, after the locals that its value reads.
@@ -113,14 +113,14 @@ pub(crate) fn recompute(
 
 /// Arrays that may be live across a barrier: those that several segments mention, or one that may run repeatedly. All
 /// arrays are, if a pointer that may point into one is.
-fn crossing_arrays(
+fn live_arrays(
     function: &Function,
     nodes: &mut [Node],
     fixed: &Rematerializable,
-    crossing: &Set,
+    live_across: &Set,
 ) -> Vec<LocalArrayId> {
     let points = |local: &LocalId| matches!(function.locals[*local].ty, Type::Ptr(_, Space::Local | Space::Generic));
-    let pointer_crosses = crossing.iter().any(points);
+    let pointer_crosses = live_across.iter().any(points);
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
     for_each_segment(nodes, &mut |segment| {

@@ -29,7 +29,7 @@ use crate::{
             divergence::Uniformity,
             structure::{counter, holds_barrier, is_barrier},
         },
-        loops::masked_exits::Leaving,
+        loops::masked_exits::MaskedLoop,
         plan_ir::{Cut, Guard, MaskId, Node, Runs, Segment},
         regions::{distribute::Groups, guarded::Regions},
     },
@@ -65,7 +65,7 @@ pub(crate) fn cut(
     body: &[Stmt],
     uniformity: &Uniformity,
     regions: &Regions,
-    (together, leaving): (&[LocalId], &[Leaving]),
+    (together, leaving): (&[LocalId], &[MaskedLoop]),
     groups: Option<&Groups<'_>>,
 ) -> Cut {
     let locals = function.locals.len();
@@ -176,7 +176,7 @@ struct Cutter<'a> {
     uniformity: &'a Uniformity,
     regions: &'a Regions,
     together: &'a [LocalId],
-    leaving: &'a [Leaving],
+    leaving: &'a [MaskedLoop],
     groups: Option<&'a Groups<'a>>,
     /// The guards around the position.
     guards: Vec<Guard>,
@@ -325,7 +325,7 @@ impl Cutter<'_> {
         let mut changes = Vec::new();
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
         // A loop may terminate, and a load may be in bounds, only for values of threads that are still active. Such
-        // statements stay after the jumps of pending statements.
+        // statements remain after the jumps of pending statements.
         let mut of_threads = false;
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
             of_threads |= matches!(inner.kind, StmtKind::Loop { .. });

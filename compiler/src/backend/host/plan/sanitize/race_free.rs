@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Sets, for each segment, the shared arrays that it reads without a possible race ([`Segment::settled`]).
+/// Sets, for each segment, the shared arrays that it reads without a possible race ([`Segment::race_free`]).
 pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
     let (origins, pointers) = (Origins::of(function), Pointers::of(function));
     let mut flow = Flow { function, origins, pointers, points: Vec::new(), loops: Vec::new(), segments: Vec::new() };
@@ -41,7 +41,7 @@ pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
                 settled.push(array);
             }
         });
-        segment.settled = settled;
+        segment.race_free = settled;
     });
 }
 

@@ -271,7 +271,7 @@ pub(crate) fn is_harmless(function: &Function, root: ExprId) -> bool {
     harmless
 }
 
-/// Queries about a row of threads.
+/// Queries about a row.
 pub(crate) struct Rows<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) function: &'a Function,
@@ -306,7 +306,7 @@ impl Rows<'_> {
     }
 
     /// `true` if all threads of the row access elements of one row of a shared array, whenever one of them does. Rows
-    /// of the array must not be shorter than rows of threads.
+    /// of the array must not be shorter than rows of the block.
     fn in_one_row(&self, pointer: ExprId, array: SharedId) -> bool {
         let ExprKind::Offset { base: whole, index: by, scale: 1 } = self.function.exprs[pointer].kind else {
             return false;

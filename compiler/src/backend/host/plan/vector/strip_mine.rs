@@ -12,7 +12,7 @@
 //! these values in registers, and compiles the threads of a strip to straight code of vectors. The last threads of a
 //! row run the same nodes as one shorter strip.
 //!
-//! If rows of threads load the same elements (`a[i, k] * b[k, j]`), a strip has several rows, which share these loads
+//! If several rows load the same elements (`a[i, k] * b[k, j]`), a strip has several rows, which share these loads
 //! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
 //!
 //! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
@@ -30,7 +30,7 @@ use crate::{
         loops::{
             grid_stride::Stride,
             interchange::{self, Marked},
-            masked_exits::Leaving,
+            masked_exits::MaskedLoop,
         },
         plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
     },
@@ -43,7 +43,7 @@ pub(crate) const WIDEST: u32 = 256;
 /// Threads of a strip in rows of a single block.
 pub(crate) const IN_BLOCK: u32 = 16;
 
-/// Rows of a strip, if rows of threads load the same elements.
+/// Rows of a strip, if several rows load the same elements.
 const ROWS: u32 = 4;
 
 /// Rows of a strip, if the number of rows of a block seems to be a multiple of eight. A strip then has twice as many
@@ -72,17 +72,17 @@ const SHORT_ROW: u32 = 64;
 pub(crate) fn make(
     peeler: &Peeler<'_>,
     (width, row, by_eights): (u32, Option<u32>, bool),
-    (marked, leaving): (&Marked, &[Leaving]),
+    (marked, leaving): (&Marked, &[MaskedLoop]),
     nodes: &mut Vec<Node>,
 ) {
-    let Marked { walks, turned, tiles, strides, .. } = marked;
+    let Marked { strided, turned, tiles, strides, .. } = marked;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of merged blocks are long enough for loops of their own.
     let ragged = width == IN_BLOCK;
     let most_rows = if by_eights { MORE_ROWS } else { ROWS };
-    Maker { peeler, width, walks, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
+    Maker { peeler, width, strided, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
         nodes,
         &Guard::default(),
         false,
@@ -137,10 +137,10 @@ enum Turns {
 struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
-    walks: &'a [LocalId],
+    strided: &'a [LocalId],
     turned: &'a [LocalId],
     tiles: &'a [LocalId],
-    leaving: &'a [Leaving],
+    leaving: &'a [MaskedLoop],
     strides: &'a [Stride],
     /// The number of segments that load each local, by the local's index.
     loads: Vec<u32>,
@@ -148,7 +148,7 @@ struct Maker<'a> {
     ragged: bool,
     /// The guessed number of threads of a row.
     row: Option<u32>,
-    /// Rows of a strip, if rows of threads load the same elements.
+    /// Rows of a strip, if several rows load the same elements.
     most_rows: u32,
 }
 
@@ -206,10 +206,10 @@ impl Maker<'_> {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
                     || (self.ragged && in_loop && after(segment, guard).is_some());
-                let Segment { active, interior, outside, partners, runs, body, .. } = segment.as_ref();
+                let Segment { active, steady_state, outside, partners, runs, body, .. } = segment.as_ref();
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
                 // accesses.
-                let whole = (interior.is_none() && partners.is_none()) || !self.walks.is_empty();
+                let whole = (steady_state.is_none() && partners.is_none()) || !self.strided.is_empty();
                 *runs == Runs::EachThread
                     && same
                     && whole
@@ -341,7 +341,7 @@ impl Maker<'_> {
         }
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
-        let apart = counters.iter().any(|counter| self.walks.contains(counter));
+        let apart = counters.iter().any(|counter| self.strided.contains(counter));
         let mut shares = false;
         for node in &*nodes {
             self.shares(node, false, &mut shares);
@@ -389,7 +389,7 @@ impl Maker<'_> {
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
         for_each_segment(nodes, &mut |segment| {
-            (segment.interior, segment.partners) = (None, None);
+            (segment.steady_state, segment.partners) = (None, None);
             segment.some = after(segment, guard);
         });
         Some(Strips {
@@ -398,17 +398,17 @@ impl Maker<'_> {
             width: if apart { APART } else { width },
             rows,
             exact: distance.is_some() && !guessed,
-            apart,
-            walked: false,
+            scalar: apart,
+            transposed: false,
             shared: shared.into_iter().collect(),
-            places: places.into_iter().collect(),
+            lane_locals: places.into_iter().collect(),
             inward: exposed.into_iter().collect(),
             outward,
             before: Vec::new(),
         })
     }
 
-    /// Sets `shares` if rows of threads load the same elements in a loop.
+    /// Sets `shares` if several rows load the same elements in a loop.
     fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
         if let (Node::Segment(segment), true) = (node, in_loop) {
             let Peeler { function, uniformity, fixed, .. } = self.peeler;
@@ -445,32 +445,32 @@ fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: b
 }
 
 /// `true` for a node that tests whether lanes are active in a loop with divergent exits.
-fn leaves(node: &Node, leaving: &[Leaving]) -> bool {
+fn leaves(node: &Node, leaving: &[MaskedLoop]) -> bool {
     matches!(node, Node::If { cond, .. } if leaving.iter().any(|of| of.few == *cond))
 }
 
 /// `true` if a node contains a loop with divergent exits.
-fn is_left(node: &Node, leaving: &[Leaving]) -> bool {
+fn is_left(node: &Node, leaving: &[MaskedLoop]) -> bool {
     leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
 }
 
 /// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has
 /// left.
-pub(crate) fn hold_left(nodes: &[Node], leaving: &[Leaving]) -> bool {
+pub(crate) fn hold_left(nodes: &[Node], leaving: &[MaskedLoop]) -> bool {
     leaving.iter().all(|one| is_in_strip(nodes, one))
 }
 
 /// `true` if every loop with divergent exits is in a strip that also has the assignments of its first exit.
-pub(crate) fn hold_exits(nodes: &[Node], leaving: &[Leaving]) -> bool {
+pub(crate) fn hold_exits(nodes: &[Node], leaving: &[MaskedLoop]) -> bool {
     leaving.iter().all(|one| strip_of(nodes, one).is_some_and(|strips| one.ends_in(&strips.nodes)))
 }
 
-fn is_in_strip(nodes: &[Node], one: &Leaving) -> bool {
-    strip_of(nodes, one).is_some_and(|strips| strips.places.contains(&one.alive))
+fn is_in_strip(nodes: &[Node], one: &MaskedLoop) -> bool {
+    strip_of(nodes, one).is_some_and(|strips| strips.lane_locals.contains(&one.alive))
 }
 
 /// The strip that contains a loop with divergent exits.
-fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
+fn strip_of<'a>(nodes: &'a [Node], one: &MaskedLoop) -> Option<&'a Strips> {
     nodes.iter().find_map(|node| {
         if let Node::Strips(strips) = node {
             let holds = strips.nodes.iter().any(|inside| is_left(inside, std::slice::from_ref(one)));
@@ -481,7 +481,7 @@ fn strip_of<'a>(nodes: &'a [Node], one: &Leaving) -> Option<&'a Strips> {
 }
 
 /// As [`hold_left`], where a whole warp is one strip whose lanes have slots for the locals `places`.
-pub(crate) fn warp_holds_left(nodes: &[Node], leaving: &[Leaving], places: &[LocalId]) -> bool {
+pub(crate) fn warp_holds_left(nodes: &[Node], leaving: &[MaskedLoop], places: &[LocalId]) -> bool {
     leaving.iter().all(|one| {
         let is_here = nodes.iter().any(|node| is_left(node, std::slice::from_ref(one)));
         is_here && places.contains(&one.alive)
@@ -493,17 +493,17 @@ fn holds_loop(node: &Node) -> bool {
 }
 
 /// `true` if each loop with one of these counters is in a strip.
-pub(crate) fn hold_all(nodes: &[Node], walks: &[LocalId]) -> bool {
+pub(crate) fn hold_all(nodes: &[Node], strided: &[LocalId]) -> bool {
     let mut counters = Vec::new();
     in_strips(nodes, &|_| true, &mut counters);
-    walks.iter().all(|walk| counters.contains(walk))
+    strided.iter().all(|counter| counters.contains(counter))
 }
 
 /// `true` if each loop with one of these counters is in a strip with transposed accesses.
-pub(crate) fn hold_walked(nodes: &[Node], walks: &[LocalId]) -> bool {
+pub(crate) fn hold_transposed(nodes: &[Node], strided: &[LocalId]) -> bool {
     let mut counters = Vec::new();
-    in_strips(nodes, &|strips| strips.walked, &mut counters);
-    walks.iter().all(|walk| counters.contains(walk))
+    in_strips(nodes, &|strips| strips.transposed, &mut counters);
+    strided.iter().all(|counter| counters.contains(counter))
 }
 
 fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec<LocalId>) {

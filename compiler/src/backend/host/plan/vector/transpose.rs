@@ -8,7 +8,7 @@
 //!                                                   total += columns[j] * x[k + j]         # a vector of 16 threads
 //! ```
 //!
-//! In one iteration, the threads of a strip load elements that are a row apart. In 16 iterations each thread loads
+//! In one iteration, the threads of a strip load elements with the stride of a row. In 16 iterations each thread loads
 //! contiguous elements, which are one vector. The transpose makes a vector of threads for each iteration. The
 //! iterations execute in order, and so do the additions.
 //!
@@ -45,11 +45,11 @@ use crate::{
 /// Most accesses along rows in a loop.
 const MOST_ROWS: usize = 4;
 
-/// Rewrites strips with strided accesses, if every loop with such accesses (`Marked::walks`) can be transposed.
+/// Rewrites strips with strided accesses, if every loop with such accesses (`Marked::strided`) can be transposed.
 pub(crate) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Strips(strips) = node {
-            if strips.apart {
+            if strips.scalar {
                 rewrite(peeler, marked, strips);
             }
             continue;
@@ -74,7 +74,7 @@ fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
     });
     if straight && list(peeler, marked, &mut nodes).is_some() {
         strips.nodes = nodes;
-        (strips.apart, strips.walked, strips.width) = (false, true, strip_mine::IN_BLOCK);
+        (strips.scalar, strips.transposed, strips.width) = (false, true, strip_mine::IN_BLOCK);
     }
 }
 
@@ -83,7 +83,7 @@ fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Opti
     for mut node in std::mem::take(nodes) {
         match &mut node {
             Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. }
-                if marked.walks.contains(counter) =>
+                if marked.strided.contains(counter) =>
             {
                 let uneven = marked.uneven.iter().find(|uneven| uneven.counter == *counter);
                 let walked = Walk::of(peeler, *counter, uneven, body, step)?.walked(body, step)?;
@@ -140,7 +140,7 @@ pub(crate) struct Walk<'a, 'b> {
     pub(crate) written: Written,
     /// For each early load: the list of statements that contains it.
     lists: Vec<usize>,
-    /// The number of lists so far, and those around the current statement.
+    /// The number of lists before the current statement, and those around the current statement.
     n_lists: usize,
     around: Vec<usize>,
     /// Conditions that hold unless the counter is one of the values in `apart`.
@@ -251,7 +251,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         if self.uneven.is_some() && !unasked {
             return None;
         }
-        self.asked.extend(self.uneven.map(|uneven| uneven.has_turn));
+        self.asked.extend(self.uneven.map(|uneven| uneven.has_iteration));
         let mut nodes = turn.to_vec();
         let mut kept = BTreeSet::new();
         for_each_segment(&mut nodes, &mut |segment| kept.extend(segment.store.iter().copied()));
@@ -260,7 +260,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             limit,
             own_limit: self.uneven.map(|uneven| uneven.limit),
             rows: self.rows()?,
-            kept: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
+            last_values: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
             unasked,
             clashes,
             plain: turn.iter().map(|node| self.plain(node)).collect(),
@@ -269,7 +269,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             loads: self.loads,
             stores: self.written.rows,
             once: self.once,
-            apart: self.apart,
+            partial: self.apart,
         })
     }
 
@@ -336,7 +336,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     known.insert(*local, value);
                 }
                 StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
-                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_turn == *cond) => {
+                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_iteration == *cond) => {
                     self.block(then, &mut known.clone(), asks)?;
                     known.extend(inner_locals(stmt));
                 }

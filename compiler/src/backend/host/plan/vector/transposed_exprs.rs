@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const MOST_EXPRS: u32 = 64;
 
 impl Walk<'_, '_> {
-    /// How an address changes along a row of threads, if it is uniform or has unit stride; otherwise `None`.
+    /// How an address changes along `threadIdx.x`, if it is uniform or has unit stride; otherwise `None`.
     pub(crate) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
         self.forms(|forms| interchange::neighbors(forms, pointer).then(|| forms.form(pointer)))
     }

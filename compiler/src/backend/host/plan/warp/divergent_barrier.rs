@@ -73,7 +73,7 @@ impl Masks<'_> {
     }
 }
 
-/// Whether an expression is uniform in a warp, if a row of threads consists of whole warps.
+/// Whether an expression is uniform in a warp, if a row consists of whole warps.
 fn is_of_warp(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
     let is_const = |id: ExprId, test: fn(i128) -> bool| matches!(function.exprs[id].kind, ExprKind::Const(Const::Int(value)) if test(value));
     let of_warp = |id: ExprId| is_of_warp(function, fixed, id);

@@ -13,8 +13,8 @@
 //!                                        $v = (some[t] & $m) != 0
 //! ```
 //!
-//! A value that is computed once for a warp is stored to the cells of all its lanes, so that a row of threads loads a
-//! row of cells. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
+//! A value that is computed once for a warp is stored to the cells of all its lanes, so that the threads of a row load
+//! a row of cells. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
 //! itself.
 //!
 //! Each thread writes only its own cells, or, in a reduction, those of the lanes in its mask. Lanes at other positions,

@@ -21,7 +21,7 @@
 //! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
 //! may go on counting: the loop's counter is read by no other code, or a copy of it counts. Rejected are loops that
 //! divide by varying integers or call math functions, loops with accesses that are neither uniform nor contiguous in a
-//! row of threads, and loops that LLVM vectorizes within a single thread.
+//! row, and loops that LLVM vectorizes within a single thread.
 
 mod build;
 
@@ -52,11 +52,11 @@ const FIRST_TURNS: u32 = 8;
 
 /// A masked loop, as the strip that runs it sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Leaving {
+pub(crate) struct MaskedLoop {
     /// Not zero while the lane is in the loop; `I32`.
     pub alive: LocalId,
-    /// Number of iterations so far, uniform; `I32`.
-    pub turns: LocalId,
+    /// Number of completed iterations, uniform; `I32`.
+    pub iterations: LocalId,
     /// Conditions of the two branches that leave the loop: whether few lanes are active, which then finish it one by
     /// one, and whether none is. The strip computes their values.
     pub few: ExprId,
@@ -70,7 +70,7 @@ pub(crate) struct Leaving {
     sums: bool,
 }
 
-impl Leaving {
+impl MaskedLoop {
     /// If a condition is `few` or `none`: the number of active lanes up to which it holds, and the iteration from which
     /// on that applies. Before that iteration it holds if no lane is active.
     pub(crate) fn asks(&self, cond: ExprId) -> Option<(u32, u32)> {
@@ -96,17 +96,17 @@ impl Leaving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitAssignments {
     /// After the loop: its exit is a plain `break`, as in loops with a trip count. Legal if that branch is part of the
-    /// loop's strip ([`Leaving::ends_in`]): strips leave the loop in different iterations, so values that are uniform
-    /// in a strip differ between strips.
+    /// loop's strip ([`MaskedLoop::ends_in`]): strips leave the loop in different iterations, so values that are
+    /// uniform in a strip differ between strips.
     AfterLoop,
     /// In the branch that leaves the loop.
     InExitBranch,
 }
 
 /// Rewrites the loops of a kernel's body that have divergent exits and whose accesses are uniform or contiguous in a
-/// row of threads. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not
-/// hold one.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<Leaving> {
+/// row. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not hold
+/// one.
+pub(crate) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<MaskedLoop> {
     let mut marked = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
     for path in interchange::candidates(function, body).into_iter().rev() {
@@ -142,7 +142,7 @@ fn attempt(
     body: &Block,
     path: &[usize],
     how: (bool, ExitAssignments),
-) -> Option<(Function, Block, Leaving)> {
+) -> Option<(Function, Block, MaskedLoop)> {
     let (&index, outer) = path.split_last()?;
     let before = interchange::masks(function, body);
     let (mut function, mut body) = (function.clone(), body.clone());
@@ -179,7 +179,7 @@ fn rewrite(
     index: usize,
     mentions: &[u32],
     (own_test, exits): (bool, ExitAssignments),
-) -> Option<(Leaving, usize)> {
+) -> Option<(MaskedLoop, usize)> {
     let Stmt { kind: StmtKind::Loop { body: mut turn, mut step }, span } = list.get(index)?.clone() else {
         return None;
     };
@@ -188,8 +188,8 @@ fn rewrite(
     let counted = counted(function, list, index, mentions)?;
     let mut build = Build { function, span };
     while build.named_test(&mut turn, mentions) || build.part_test(&mut turn) {}
-    let (alive, turns) = (build.local("alive"), build.local("turns"));
-    let mut first = vec![build.assign(alive, 1), build.assign(turns, 0)];
+    let (alive, iterations) = (build.local("alive"), build.local("turns"));
+    let mut first = vec![build.assign(alive, 1), build.assign(iterations, 0)];
     let mut left = Block::new();
     let mut own = None;
     if let Some(Counted { moves, local, twin }) = counted {
@@ -249,15 +249,15 @@ fn rewrite(
     if !tests.is_empty() {
         whole.push(build.when(alive, tests));
     }
-    let [few, none] = [0, 1].map(|_| build.is_set(turns));
+    let [few, none] = [0, 1].map(|_| build.is_set(iterations));
     let jump = || Stmt { kind: StmtKind::Break, span };
     let leaves = build.stmt(StmtKind::If { cond: none, then: vec![jump()], otherwise: Block::new() });
     let then = vec![leaves, build.when(alive, alone), jump()];
     whole.push(build.stmt(StmtKind::If { cond: few, then, otherwise: Block::new() }));
     whole.push(build.when(alive, rest));
-    let (before, one) = (build.read(turns), build.push(ExprKind::Const(Const::Int(1)), Type::I32));
+    let (before, one) = (build.read(iterations), build.push(ExprKind::Const(Const::Int(1)), Type::I32));
     let count = build.push(ExprKind::Binary(BinaryOp::Add, before, one), Type::I32);
-    whole.push(build.stmt(StmtKind::Assign(turns, count)));
+    whole.push(build.stmt(StmtKind::Assign(iterations, count)));
     whole.push(cut_here(span));
     list[index].kind = StmtKind::Loop { body: whole, step };
     let at = index + first.len();
@@ -266,7 +266,7 @@ fn rewrite(
         list.insert(index + 1, after);
     }
     list.splice(index..index, first);
-    Some((Leaving { alive, turns, few, none, after: cond_after, ends, sums }, at))
+    Some((MaskedLoop { alive, iterations, few, none, after: cond_after, ends, sums }, at))
 }
 
 /// The condition of a branch whose only effect is to leave the loop.

@@ -94,7 +94,7 @@ fn what_is_stored_along_rows_are_vectors() {
 #[test]
 fn what_a_turn_loads_is_not_what_an_earlier_one_has_stored() {
     let with = |turn: &str| RUNNING.replace("out[i, k] = total", turn);
-    assert_eq!(stored(&with("a[i, k + 1] = total"), MASKS), 0, "the next turn loads it");
+    assert_eq!(stored(&with("a[i, k + 1] = total"), MASKS), 0, "the next iteration loads it");
     for other in ["a[i, k] = total", "out[i, k] = total; a[i, k] = 0", "a[i, k] = total; total += out[i, k]"] {
         assert!(stored(&with(other), MASKS) >= 16, "{other}");
     }

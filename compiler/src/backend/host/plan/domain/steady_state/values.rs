@@ -3,7 +3,7 @@
 use crate::{
     backend::host::plan::{
         analysis::strides::{Form, mirrored},
-        domain::interior::{Between, Known, LARGEST_CONSTANT, NEAR_ZERO, Sum, Walk},
+        domain::steady_state::{Between, Known, LARGEST_CONSTANT, NEAR_ZERO, Sum, Walk},
     },
     ir::{Arith, BinaryOp, Class, CompareOp, Const, Expr, ExprId, ExprKind, Leaf, Type, UnaryOp},
 };

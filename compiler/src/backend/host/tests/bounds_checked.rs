@@ -7,7 +7,7 @@ use crate::backend::host::tests::harness::{Arg, array, confined, confined_llvm, 
 fn body(source: &str, signature: &str) -> String {
     let output = confined(source, signature).output;
     assert!(output.artifact.kernels[0].can_bound_stores, "{source}");
-    let ir = output.ir.expect("it was asked for");
+    let ir = output.ir.expect("the request keeps it");
     let lines = ir.lines().filter(|line| !line.trim_start().starts_with("var "));
     lines.flat_map(|line| [line.trim(), "\n"]).collect()
 }

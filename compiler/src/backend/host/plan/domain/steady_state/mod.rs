@@ -36,7 +36,7 @@ use crate::{
             structure::counter,
         },
         domain::guards::Peeler,
-        plan_ir::{Interior, Range, Segment},
+        plan_ir::{Range, Segment, Specialized},
     },
     ir::{
         Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
@@ -86,7 +86,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     }
     peeler.complete(&mut guard);
-    segment.interior = Some(Interior { guard, body });
+    segment.steady_state = Some(Specialized { guard, body });
 }
 
 /// A condition on the row, or its negation, as a range of values that are uniform along the row: `0 <= y`.

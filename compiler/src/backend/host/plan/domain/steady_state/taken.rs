@@ -4,7 +4,7 @@ use crate::{
     analysis::any_expr,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::interior::{Between, LARGEST_TERM, MOST_CONDITIONS, Sum, Walk},
+        domain::steady_state::{Between, LARGEST_TERM, MOST_CONDITIONS, Sum, Walk},
         plan_ir::{Guard, Range},
     },
     ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, SpecialRegister, Type},
