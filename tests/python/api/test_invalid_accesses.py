@@ -354,14 +354,15 @@ def test_a_fault_where_a_kernel_has_called_back_names_the_kernel():
     """A signal handler that runs during a launch is the program's code: an invalid access in it is not handled."""
     done = run(
         """
-        @cuda.jit
+        @cuda.jit("void(int32[::1])")  # compiled before the alarm is set
         def endless(flag):
             while cuda.atomic.add(flag, 0, 0) == 0:
                 pass
 
+        flag = cuda.to_device(np.zeros(1, np.int32))
         signal.signal(signal.SIGALRM, lambda number, frame: ctypes.string_at(8))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        endless[1, 1](np.zeros(1, np.int32))
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        endless[1, 1](flag)
         """,
         WEFT_CPU_STRATEGY="loops",
     )
