@@ -55,7 +55,7 @@ pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Resu
         Some(name) => cpu_named(name).map_err(of_setting("WEFT_HOST_CPU", name))?,
         None => cpu(),
     };
-    if planned.is_none() && opt_level == MOST_OPTIMIZED {
+    if planned.is_none() && opt_level == MAX_OPTIMIZED {
         return Ok(code);
     }
     let planned = match planned {
@@ -65,20 +65,20 @@ pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Resu
         }
         None => None,
     };
-    let opt_level = (opt_level != MOST_OPTIMIZED).then_some(opt_level);
+    let opt_level = (opt_level != MAX_OPTIMIZED).then_some(opt_level);
     Ok(Arc::new(HostCpu { planned, opt_level, ..HostCpu::clone(&code) }))
 }
 
 /// LLVM's default optimization level.
-const MOST_OPTIMIZED: u8 = 3;
+const MAX_OPTIMIZED: u8 = 3;
 
 /// LLVM's pass pipeline and the optimization level of its code generator.
 pub(super) fn optimization(cpu: &HostCpu) -> (&'static str, OptimizationLevel) {
-    match cpu.opt_level.unwrap_or(MOST_OPTIMIZED) {
+    match cpu.opt_level.unwrap_or(MAX_OPTIMIZED) {
         0 => ("default<O0>", OptimizationLevel::None),
         1 => ("default<O1>", OptimizationLevel::Less),
         2 => ("default<O2>", OptimizationLevel::Default),
-        MOST_OPTIMIZED.. => ("default<O3>", OptimizationLevel::Aggressive),
+        MAX_OPTIMIZED.. => ("default<O3>", OptimizationLevel::Aggressive),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn settings_name_both() {
-        let set = |name, planned| cpu_set(name, planned, MOST_OPTIMIZED).map(|cpu| HostCpu::clone(&cpu));
+        let set = |name, planned| cpu_set(name, planned, MAX_OPTIMIZED).map(|cpu| HostCpu::clone(&cpu));
         assert_eq!(set(None, None), Ok(HostCpu::clone(&cpu())));
         let both = set(Some("x86-64"), Some("x86-64-v4")).expect("this machine runs it");
         assert_eq!(

@@ -35,7 +35,7 @@ pub(crate) const PAGE: u64 = 2048;
 
 /// The maximum number of calls that are inlined. Code with more accesses calls the functions, which is slower: inlined,
 /// they would be most of the code, and LLVM would take long to optimize it.
-const MOST_INLINE: u32 = 64;
+const MAX_INLINE: u32 = 64;
 
 /// Links the functions into a module.
 pub(crate) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> {
@@ -49,9 +49,9 @@ pub(crate) fn link(cx: &ModuleContext<'_, '_>, machine: &Machine) -> Result<()> 
     Ok(())
 }
 
-/// Disables inlining if there are more than [`MOST_INLINE`] calls.
+/// Disables inlining if there are more than [`MAX_INLINE`] calls.
 pub(crate) fn finish(cx: &ModuleContext<'_, '_>, n_calls: u32) -> Result<()> {
-    if n_calls <= MOST_INLINE {
+    if n_calls <= MAX_INLINE {
         return Ok(());
     }
     for name in [READ, WRITE, READ_SMALL, WRITE_SMALL, STEP] {

@@ -9,7 +9,7 @@
 //!
 //! Addresses and trip counts are computed for an absent lane with the thread index of the last present one
 //! (`lanes_or_last`), which needs no branch. Iterations whose only effects are transposed stores run for all lanes
-//! without a test (`unasked`).
+//! without a test (`unmasked`).
 //!
 //! Only strips with transposed accesses ([`Strips::transposed`](crate::backend::host::plan::Strips::transposed)) are
 //! padded: for them, vectors also pay in a strip that is not full.
@@ -120,7 +120,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Runs `body` for all lanes of the strip, without a test whether they are present.
-    pub(crate) fn unasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(crate) fn unmasked(&mut self, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let asked = self.strip.as_mut().map(|strip| std::mem::take(&mut strip.asked));
         body(self)?;
         self.ask(asked.unwrap_or_default());

@@ -34,7 +34,7 @@ use crate::backend::llvm::{Result, internal};
 static GROUP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/access_group.bc"));
 
 /// Unroll factor of [`Shape::Few`].
-const FEW: u64 = 4;
+const SHORT_UNROLL_FACTOR: u64 = 4;
 
 /// How LLVM compiles a thread loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) enum Shape {
     Straight,
     /// Not vectorized.
     Single,
-    /// Unrolled by [`FEW`].
+    /// Unrolled by [`SHORT_UNROLL_FACTOR`].
     Few,
     /// Not unrolled.
     Rolled,
@@ -117,7 +117,9 @@ impl<'ctx> Parallel<'ctx> {
             }
             Shape::Few => {
                 // SAFETY: the constant is one of the context.
-                let few = unsafe { LLVMValueAsMetadata(self.context.i32_type().const_int(FEW, false).as_value_ref()) };
+                let few = unsafe {
+                    LLVMValueAsMetadata(self.context.i32_type().const_int(SHORT_UNROLL_FACTOR, false).as_value_ref())
+                };
                 properties.push(self.node(&mut [self.text("llvm.loop.unroll.count"), few]));
             }
             Shape::Rolled => properties.push(self.node(&mut [self.text("llvm.loop.unroll.disable")])),

@@ -32,10 +32,10 @@ use crate::{
                 hooks::{Frame, HostHooks},
                 stop::Watch,
                 strips::Strip,
-                transpose::Turned,
+                transpose::Replacement,
                 warps::Carried,
             },
-            plan::{Guard, MAX_ROW, MAX_THREADS, MOST_SEGMENTS, Plan},
+            plan::{Guard, MAX_ROW, MAX_SEGMENTS, MAX_THREADS, Plan},
         },
         llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
         slot_type,
@@ -78,7 +78,7 @@ pub(crate) struct KernelEmitter<'a, 'ctx> {
     /// The current strip, inside a strip-mined thread loop and where a warp is a block.
     pub strip: Option<Strip<'ctx>>,
     /// The replacements of loads and stores in the current iteration of a transposed loop.
-    pub turned: Vec<Turned<'ctx>>,
+    pub replacements: Vec<Replacement<'ctx>>,
 }
 
 /// Declares and fills the entry of a kernel with thread loops: it passes the fields of the context to the function that
@@ -178,7 +178,7 @@ pub(crate) fn emit<'ctx>(
     let plane = emitter.builder.build_int_nuw_mul(x, y, "")?;
     let threads = emitter.builder.build_int_nuw_mul(plane, z, "threads")?;
     for (id, local) in function.locals.iter() {
-        if !plan.own.get(id.index()).copied().unwrap_or(true) {
+        if !plan.varying.get(id.index()).copied().unwrap_or(true) {
             emitter.slots[id.index()] = Some(allocas.build_alloca(cx.types.memory(local.ty)?, &local.name)?);
         }
     }
@@ -204,10 +204,10 @@ pub(crate) fn emit<'ctx>(
         row_index,
         threads,
         block_end,
-        outlines: cx.options.opt && plan.segments > MOST_SEGMENTS && recorder.is_none(),
+        outlines: cx.options.opt && plan.segments > MAX_SEGMENTS && recorder.is_none(),
         loops: Vec::new(),
         strip: None,
-        turned: Vec::new(),
+        replacements: Vec::new(),
     };
     entry.declare_own()?;
     let carried = if plan.warp_blocks { entry.declare_carried(value)? } else { Vec::new() };
@@ -345,7 +345,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Whether a local is private to a thread. Other locals are shared by the block.
     pub(crate) fn is_own(&self, local: LocalId) -> bool {
-        self.plan.own.get(local.index()).copied().unwrap_or(true)
+        self.plan.varying.get(local.index()).copied().unwrap_or(true)
     }
 
     /// Emits the loop over blocks `first..last`, and the return from the function.
@@ -428,7 +428,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// How many neighboring blocks this launch may merge; `None` if the plan does not merge blocks.
     fn most_joined(&self) -> Result<Option<IntValue<'ctx>>> {
-        let Some(extents) = self.plan.joins.as_ref().filter(|_| !self.outlines) else { return Ok(None) };
+        let Some(extents) = self.plan.merge_extents.as_ref().filter(|_| !self.outlines) else { return Ok(None) };
         let builder = &self.emitter.builder;
         let extent = self.hooks.frame.get().block_dim[0];
         let int = extent.get_type();

@@ -62,10 +62,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// How rows of the length that the code implies run a region; `None` if a copy does not pay or is not legal.
     pub(crate) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
         let width = self.plan.row_width?;
-        let is_other = segment.partners.is_some()
-            || segment.outside.is_some()
-            || segment.every.is_some()
-            || segment.multiples.is_some();
+        let is_other = segment.xor_partners.is_some()
+            || segment.excluded_range.is_some()
+            || segment.residue_class.is_some()
+            || segment.scaled_guard.is_some();
         if is_other || !segment.parallel {
             return None;
         }
@@ -105,7 +105,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.position_at_end(ours);
         let [_, extent_y, extent_z] = before.block_dim;
         self.hooks.frame.set(Frame { row: width, block_dim: [width, extent_y, extent_z], ..before });
-        let rolled = !segment.next.is_empty();
+        let rolled = !segment.iteration_prefetches.is_empty();
         self.each_row_within(rows.as_ref(), rolled, |this, row, first_thread| {
             this.spans_of_some_rows(left.as_ref(), |this, bounds| {
                 let fetched = if let Body::Specialized(steady_state, _) = &known.body {

@@ -60,12 +60,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Segment(segment) if self.outlines => self.outlined(segment),
             Node::Segment(segment) => self.segment(segment),
             Node::If { cond, then, otherwise } => {
-                let leaving = self.plan.masked_loops.iter().find_map(|of| Some((of, of.asks(*cond)?)));
-                let Some((leaving, (most, from))) = leaving else {
+                let masked_loop = self.plan.masked_loops.iter().find_map(|of| Some((of, of.active_lane_test(*cond)?)));
+                let Some((masked_loop, (most, from))) = masked_loop else {
                     let cond = self.emitter.emit_int(*cond)?;
                     return self.branch(cond, then, otherwise);
                 };
-                let cond = self.alive_at_most(leaving, most, from)?;
+                let cond = self.active_at_most(masked_loop, most, from)?;
                 if most == 0 { self.branch(cond, then, otherwise) } else { self.alone(cond, then) }
             }
             Node::Guarded { guard, inside } if self.parts_warps(guard, inside) => self.guarded_of_warp(guard, inside),
@@ -83,10 +83,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             }
             Node::Barrier => Ok(()),
             Node::Strips(strips) => self.strips(strips),
-            Node::Walked(walked) => self.walked(walked),
-            Node::Loop { active, guard, mask, turn_mask, body, step, counter } => {
-                let ends = counter.is_some() || self.plan.masked_loops.iter().any(|of| of.ends && of.is_of(body));
-                self.block_loop((*active, guard.as_ref()), (*mask, *turn_mask), ends, (body, step))
+            Node::TransposedRows(transposed) => self.transposed_rows(transposed),
+            Node::Loop { active, guard, mask, continue_mask, body, step, counter } => {
+                let ends = counter.is_some()
+                    || self.plan.masked_loops.iter().any(|of| of.has_trip_count && of.is_body_of(body));
+                self.block_loop((*active, guard.as_ref()), (*mask, *continue_mask), ends, (body, step))
             }
             Node::Break => self.leave(|(end, _)| end),
             Node::Continue => self.leave(|(_, step)| step),
@@ -125,12 +126,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// The last lanes of a loop with divergent exits finish it one after the other. The first of `nodes` leaves the
     /// loop if no lane is left, the last one is the jump out of the loop, and the others run lane by lane.
     fn alone(&mut self, few: IntValue<'ctx>, nodes: &[Node]) -> Result<()> {
-        let [asks, turns @ .., jump] = nodes else { return internal("a masked loop without an exit") };
+        let [exit, iterations @ .., jump] = nodes else { return internal("a masked loop without an exit") };
         let (then, end) = (self.emitter.block("few"), self.emitter.block("many"));
         self.emitter.builder.build_conditional_branch(few, then, end)?;
         self.emitter.builder.position_at_end(then);
-        self.node(asks)?;
-        self.aside(|this| this.nodes(turns))?;
+        self.node(exit)?;
+        self.aside(|this| this.nodes(iterations))?;
         self.node(jump)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
@@ -139,7 +140,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     fn block_loop(
         &mut self,
         (active, guard): (Option<MaskId>, Option<&Guard>),
-        (mask, turn_mask): (Option<MaskId>, Option<MaskId>),
+        (mask, continue_mask): (Option<MaskId>, Option<MaskId>),
         ends: bool,
         (body, step): (&[Node], &[Node]),
     ) -> Result<()> {
@@ -159,8 +160,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.build_conditional_branch(any, turn, end)?;
             self.emitter.builder.position_at_end(turn);
         }
-        if let Some(turn_mask) = turn_mask {
-            self.fill_mask(turn_mask, inside, guard)?;
+        if let Some(continue_mask) = continue_mask {
+            self.fill_mask(continue_mask, inside, guard)?;
         }
         self.loops.push((end, step_block));
         self.nodes(body)?;
@@ -171,9 +172,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.nodes(step)?;
         self.emitter.in_step = false;
         // The branch in which the last lanes finish one by one runs once per loop, so it does not make iterations long.
-        let finishes = |cond| self.plan.masked_loops.iter().any(|of| of.few == cond);
+        let finishes = |cond| self.plan.masked_loops.iter().any(|of| of.few_active == cond);
         let alone = |node: &&Node| matches!(node, Node::If { cond, .. } if finishes(*cond));
-        let long = |node: &Node| self.long_turn(std::slice::from_ref(node));
+        let long = |node: &Node| self.is_long_iteration(std::slice::from_ref(node));
         let is_short = ends && self.strip.is_some() && !body.iter().chain(step).filter(|node| !alone(node)).any(long);
         if !is_short && !self.emitter.ended()? {
             self.hooks.look_up(&self.emitter)?;

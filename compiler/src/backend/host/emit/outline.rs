@@ -2,7 +2,7 @@
 //!
 //! For each loop, LLVM's passes inspect all code that precedes it in the function, so compile time grows faster than
 //! the number of thread loops. Regions share only scratch memory and uniform locals, which the function gets as
-//! arguments. It pays for kernels with more than [`MOST_SEGMENTS`](crate::backend::host::plan::MOST_SEGMENTS) regions.
+//! arguments. It pays for kernels with more than [`MAX_SEGMENTS`](crate::backend::host::plan::MAX_SEGMENTS) regions.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
                 stop::Watch,
                 warps::Carried,
             },
-            plan::{Guard, Partners, Segment, Specialized},
+            plan::{Guard, Segment, Specialized, XorPartners},
         },
         llvm::{FunctionEmitter, Result, internal},
     },
@@ -104,7 +104,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             outlines: false,
             loops: Vec::new(),
             strip: None,
-            turned: Vec::new(),
+            replacements: Vec::new(),
         };
         inner.emitter.in_step = self.emitter.in_step;
         inner.declare_own()?;
@@ -128,16 +128,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for_each_mention(function, &segment.body, &mut note);
         let mut roots: Vec<ExprId> = Vec::new();
         let steady_state = segment.steady_state.iter().map(|Specialized { guard, .. }| guard);
-        let partners = segment.partners.iter();
-        let partners = partners.flat_map(|Partners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
-        let guards = segment.guard.iter().chain(&segment.outside);
-        for Guard { recompute, rows, ranges } in guards.chain(steady_state).chain(partners) {
+        let xor_partners = segment.xor_partners.iter();
+        let xor_partners =
+            xor_partners.flat_map(|XorPartners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
+        let guards = segment.guard.iter().chain(&segment.excluded_range);
+        for Guard { recompute, rows, ranges } in guards.chain(steady_state).chain(xor_partners) {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));
         }
         roots.extend(segment.recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
-        for ahead in &segment.ahead {
+        for ahead in &segment.stride_prefetches {
             roots.extend([ahead.pointer, ahead.step]);
             roots.extend(ahead.before.iter().map(|&(_, value)| value));
         }

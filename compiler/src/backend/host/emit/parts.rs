@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `each_warp` | one for each warp of the block |
 //! | `groups_of_row` | one for each group of 32 threads in a row |
-//! | `every_so_many` | the threads of one residue class: `x % modulus == residue` becomes a loop with a step |
-//! | `by_partners` | runs of threads in which one bit is equal: there `i ^ bit` is `i + bit`, or `i - bit` |
+//! | `threads_of_residue_class` | one residue class: `x % modulus == residue` becomes a loop with a step |
+//! | `threads_of_xor_partners` | runs in which one bit is equal: there `i ^ bit` is `i + bit`, or `i - bit` |
 //! | `three_parts` | prologue, steady state and epilogue: the steady state runs a body without boundary tests |
 //!
 //! The last three split the index set of the loop along `x`. That is legal because threads are not ordered within a
@@ -22,7 +22,7 @@ use crate::backend::{
             hooks::{count, index},
             threads::{GuardValues, RangeValues},
         },
-        plan::{Every, Guard, LANES, Partners, Runs, Segment, Specialized},
+        plan::{Guard, LANES, ResidueClass, Runs, Segment, Specialized, XorPartners},
     },
     llvm::{Result, internal},
 };
@@ -34,7 +34,7 @@ const SHORTEST_RUN: u64 = 16;
 const NEAR_RUNS: [u64; 4] = [8, 4, 2, 1];
 
 /// Up to this length, LLVM vectorizes over several runs, with shuffles. Longer runs are one vector each.
-const LARGEST_SHUFFLED: u64 = 2;
+const MAX_SHUFFLED: u64 = 2;
 
 /// The copies of a region for threads whose xor partners are near.
 struct Near<'a, 'ctx> {
@@ -106,21 +106,21 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Runs those of the threads `bounds` of a row that are in a residue class. If the modulus is not positive, the row
     /// runs the region's body.
-    pub(crate) fn every_so_many(
+    pub(crate) fn threads_of_residue_class(
         &mut self,
         segment: &Segment,
-        every: &Every,
+        class: &ResidueClass,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let of = self.guard_values(&every.of)?;
+        let of = self.guard_values(&class.of)?;
         let Some(&RangeValues { value: first, bound: residue, .. }) = of.ranges.first() else {
             return internal("a residue class without a residue");
         };
-        let guard = self.guard_values(&every.part.guard)?;
+        let guard = self.guard_values(&class.part.guard)?;
         let (int, long) = (low.get_type(), first.get_type());
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
-        let (modulus, end) = match (every.modulus, of.ranges.get(1)) {
+        let (modulus, end) = match (class.modulus, of.ranges.get(1)) {
             (Some(modulus), _) => (long.const_int(modulus.cast_unsigned(), true), None),
             (None, Some(&RangeValues { bound, .. })) => {
                 let (steps, whole) = (self.emitter.block("every"), self.emitter.block("no_step"));
@@ -142,11 +142,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (low, high) = self.span(&guard, low, high)?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let builder = &self.emitter.builder;
-        let residue = if every.other { builder.build_int_sub(one, residue, "")? } else { residue };
+        let residue = if class.other { builder.build_int_sub(one, residue, "")? } else { residue };
         // The distance from the first thread to the next one in the residue class, as Python's `%` computes it.
         let number = builder.build_int_add(first, low, "")?;
         let ahead = builder.build_int_sub(residue, number, "")?;
-        let is_bit = every.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
+        let is_bit = class.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
         let ahead = if is_bit {
             builder.build_and(ahead, builder.build_int_sub(modulus, one, "")?, "ahead")?
         } else {
@@ -165,7 +165,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let step = self.choose("llvm.smin", modulus, long.const_int(1 << 30, false).into())?;
         let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
         let (start, high, step) = (narrow(start)?, narrow(high)?, narrow(step)?);
-        self.threads_at(segment, &every.part.body, row, ((start, high), step))?;
+        self.threads_at(segment, &class.part.body, row, ((start, high), step))?;
         if let Some(end) = end {
             self.emitter.go(end)?;
             self.emitter.builder.position_at_end(end);
@@ -175,20 +175,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Runs the threads `bounds` of a row in runs whose partners are `bit` threads above, or below. If the bit does not
     /// qualify, the row runs the region's body.
-    pub(crate) fn by_partners(
+    pub(crate) fn threads_of_xor_partners(
         &mut self,
         segment: &Segment,
-        partners: &Partners,
+        xor_partners: &XorPartners,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let sides = self.guard_values(&partners.sides)?;
+        let sides = self.guard_values(&xor_partners.sides)?;
         let Some(&RangeValues { value: first, bound: bit, .. }) = sides.ranges.first() else {
             return internal("partners without a bit");
         };
         let long = first.get_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
-        let copies = [&partners.lower, &partners.upper];
+        let copies = [&xor_partners.lower, &xor_partners.upper];
         let guards = [self.guard_values(&copies[0].guard)?, self.guard_values(&copies[1].guard)?];
         let builder = &self.emitter.builder;
         let below = builder.build_int_sub(bit, one, "below")?;
@@ -306,7 +306,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         this.set_thread([x, y, z]);
                         this.thread(segment, &copy.body, thread, None)
                     };
-                    if run <= LARGEST_SHUFFLED {
+                    if run <= MAX_SHUFFLED {
                         return (0..run).try_for_each(|at| {
                             let x = count(&this.emitter, start, int.const_int(at, false))?;
                             thread(this, x)
@@ -320,7 +320,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     this.parallel.promise(head, back, segment.parallel, Shape::Vectors);
                     Ok(())
                 })?;
-                if run <= LARGEST_SHUFFLED {
+                if run <= MAX_SHUFFLED {
                     self.parallel.promise(head, back, segment.parallel, Shape::Loop);
                 }
             }

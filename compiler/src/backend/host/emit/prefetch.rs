@@ -2,8 +2,8 @@
 //!
 //! | data | found by |
 //! |---|---|
-//! | of a later iteration of a grid-stride loop ([`Ahead`]) | `plan/prefetch/next_stride.rs` |
-//! | of the next iteration of a loop around the region ([`Next`]) | `plan/prefetch/next_iteration.rs` |
+//! | of a later iteration of a grid-stride loop ([`StridePrefetch`]) | `plan/prefetch/next_stride.rs` |
+//! | of the next iteration of a loop around the region ([`IterationPrefetch`]) | `plan/prefetch/next_iteration.rs` |
 //! | of the next block along `x` ([`Stream`]) | `plan/prefetch/next_block.rs` |
 //!
 //! A prefetch of any address is legal: past the end of an array it has no effect. It pays for accesses that the
@@ -20,7 +20,7 @@ use crate::{
                 entry::KernelEmitter,
                 hooks::{Frame, count},
             },
-            plan::{Ahead, Next, Segment, Stream, streams},
+            plan::{IterationPrefetch, Segment, Stream, StridePrefetch, streams},
         },
         llvm::Result,
     },
@@ -54,7 +54,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
         let (types, int) = (self.emitter.cx.types, low.get_type());
-        for Ahead { pointer, step, before } in &segment.ahead {
+        for StridePrefetch { pointer, step, before } in &segment.stride_prefetches {
             let (pointer, step) = (*pointer, *step);
             let Type::Ptr(elem, _) = self.emitter.function.exprs[pointer].ty else { continue };
             let size = elem.size_bytes();
@@ -142,8 +142,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         row: [IntValue<'ctx>; 2],
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let is_other = segment.partners.is_some() || segment.outside.is_some() || segment.every.is_some();
-        if !self.plan.waits || is_other || segment.multiples.is_some() {
+        let is_other =
+            segment.xor_partners.is_some() || segment.excluded_range.is_some() || segment.residue_class.is_some();
+        if !self.plan.has_barriers || is_other || segment.scaled_guard.is_some() {
             return Ok(());
         }
         let body = segment.steady_state.as_ref().map_or(&segment.body, |steady_state| &steady_state.body);
@@ -158,7 +159,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         lines: &Lines<'ctx>,
     ) -> Result<()> {
         let before = self.hooks.frame.get();
-        for next in segment.next.iter().filter(|next| !next.by_strips) {
+        for next in segment.iteration_prefetches.iter().filter(|next| !next.by_strips) {
             self.each_line(lines, next.size, |this, x| this.fetch_next(segment, next, (row, first_thread), x))?;
         }
         self.hooks.frame.set(before);
@@ -169,7 +170,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     fn fetch_next(
         &mut self,
         segment: &Segment,
-        Next { pointer, values, .. }: &Next,
+        IterationPrefetch { pointer, values, .. }: &IterationPrefetch,
         ([y, z], first_thread): ([IntValue<'ctx>; 2], IntValue<'ctx>),
         x: IntValue<'ctx>,
     ) -> Result<()> {

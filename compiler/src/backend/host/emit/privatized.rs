@@ -26,7 +26,7 @@ use crate::{
                 entry::KernelEmitter,
                 hooks::{known_offset, step},
             },
-            plan::{Privatized, TOGETHER},
+            plan::{COMBINED_ELEMENTS, Privatized},
         },
         llvm::{OperandValue, Result, internal},
     },
@@ -50,26 +50,26 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Combines each element that is not neutral with its array, [`TOGETHER`] elements per test.
+    /// Combines each element that is not neutral with its array, [`COMBINED_ELEMENTS`] elements per test.
     pub(crate) fn take_privatized(&self) -> Result<()> {
         for one in &self.plan.privatized {
             let place = self.copy_of(one)?;
             let array = self.emitter.get_local(one.param)?.into_pointer_value();
             let ty = self.bits_of(one)?;
             let neutral = ty.const_int(one.accumulation.neutral(one.element), false);
-            let together = ty.get_context().i64_type().const_int(TOGETHER, false);
-            self.count(one.len / TOGETHER, Shape::Rolled, |group| {
+            let together = ty.get_context().i64_type().const_int(COMBINED_ELEMENTS, false);
+            self.count(one.len / COMBINED_ELEMENTS, Shape::Rolled, |group| {
                 let builder = &self.emitter.builder;
                 let first = builder.build_int_nuw_mul(group, together, "first")?;
                 // SAFETY: the groups consist of the elements of the copy.
                 let at = unsafe { builder.build_in_bounds_gep(ty, place, &[first], "")? };
-                let vector = ty.vec_type(TOGETHER as u32);
+                let vector = ty.vec_type(COMBINED_ELEMENTS as u32);
                 let values = builder.build_load(vector, at, "group")?.into_vector_value();
                 if let Some(load) = values.as_instruction() {
                     let set = load.set_alignment(one.element.size_bytes() as u32);
                     set.or_else(|error| internal(format!("a load's alignment: {error}")))?;
                 }
-                let neutrals = VectorType::const_vector(&[neutral; TOGETHER as usize]);
+                let neutrals = VectorType::const_vector(&[neutral; COMBINED_ELEMENTS as usize]);
                 let differ = builder.build_int_compare(IntPredicate::NE, values, neutrals, "")?;
                 let bits = ty.get_context().i16_type();
                 let any = builder.build_bit_cast(differ, bits, "")?.into_int_value();
@@ -77,7 +77,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 let (changed, next) = (self.emitter.block("changed"), self.emitter.block("next_group"));
                 builder.build_conditional_branch(any, changed, next)?;
                 builder.position_at_end(changed);
-                self.count(TOGETHER, Shape::Rolled, |index| {
+                self.count(COMBINED_ELEMENTS, Shape::Rolled, |index| {
                     let index = self.emitter.builder.build_int_nuw_add(first, index, "")?;
                     self.take(one, (place, array), index, neutral)
                 })?;

@@ -19,7 +19,7 @@ use crate::{
                 entry::KernelEmitter,
                 hooks::{Frame, count, index},
             },
-            plan::{Form, Forms, Guard, Parts},
+            plan::{Form, Forms, Guard, SplitCondition},
         },
         llvm::Result,
     },
@@ -41,7 +41,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (mut rows, mut left) = (Guard::default(), Guard { rows: Vec::new(), ..guard.clone() });
         self.with_forms(1, |forms| {
             for &(cond, negated) in &guard.rows {
-                let mut parts = Parts::default();
+                let mut parts = SplitCondition::default();
                 forms.split(cond, negated, &mut parts);
                 let bounds = &mut parts.guard;
                 if bounds.ranges.iter().any(|range| range.wraps) || bounds.ranges.is_empty() {
@@ -116,7 +116,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     fn with_forms<T>(&self, axis: u8, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
-        let own = |local: LocalId| self.plan.own.get(local.index()).copied().unwrap_or(true);
+        let own = |local: LocalId| self.plan.varying.get(local.index()).copied().unwrap_or(true);
         let (function, fixed) = (self.emitter.function, &self.plan.fixed);
         ask(&Forms { function, fixed, shared: &|local| !own(local), sole: &|_| None, axis })
     }

@@ -1,4 +1,4 @@
-//! Guards whose index grows by more than one from thread to thread ([`Multiples`]), as loop bounds.
+//! Guards whose index grows by more than one from thread to thread ([`ScaledGuard`]), as loop bounds.
 //!
 //! ```text
 //! for x in low..high:                     for x in low..min(high, ceil((n - first) / by)):
@@ -15,7 +15,7 @@ use crate::{
     backend::{
         host::{
             emit::{entry::KernelEmitter, hooks::index, threads::RangeValues},
-            plan::{Multiples, Segment},
+            plan::{ScaledGuard, Segment},
         },
         llvm::{Result, internal},
     },
@@ -23,24 +23,24 @@ use crate::{
 };
 
 /// The growth per thread must be less, so that the indices of a row do not wrap.
-const MOST: u64 = 1 << 31;
+const MAX_GROWTH: u64 = 1 << 31;
 
 /// The absolute values of the first index and of its bound must not exceed this, so that sums do not wrap.
-const FAR: u64 = 1 << 60;
+const MAX_INDEX: u64 = 1 << 60;
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Runs those of the threads `low..high` of a row that the bounds let through. If indices may wrap or be negative,
     /// the row runs the region's body.
-    pub(crate) fn up_to_one(
+    pub(crate) fn threads_of_scaled_guard(
         &mut self,
         segment: &Segment,
-        multiples: &Multiples,
+        scaled_guard: &ScaledGuard,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let of = self.guard_values(&multiples.of)?;
+        let of = self.guard_values(&scaled_guard.of)?;
         let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
-        let (bounds, others) = pairs.split_at(multiples.bounds.min(pairs.len()));
+        let (bounds, others) = pairs.split_at(scaled_guard.bounds.min(pairs.len()));
         let long = self.emitter.cx.types.context.i64_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
         let (part, whole) = (self.emitter.block("multiples"), self.emitter.block("no_multiples"));
@@ -49,14 +49,15 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let mut fits = self.emitter.cx.types.context.bool_type().const_int(1, false);
         for [RangeValues { value, bound, .. }, RangeValues { bound: by, .. }] in bounds {
             let less = builder.build_int_sub(*by, one, "")?;
-            let small = builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MOST - 1, false), "")?;
+            let small =
+                builder.build_int_compare(IntPredicate::ULT, less, long.const_int(MAX_GROWTH - 1, false), "")?;
             fits = builder.build_and(fits, small, "fits")?;
             for value in [value, bound] {
-                fits = builder.build_and(fits, self.within(*value, FAR)?, "fits")?;
+                fits = builder.build_and(fits, self.within(*value, MAX_INDEX)?, "fits")?;
             }
         }
         for [RangeValues { value, .. }, RangeValues { bound: by, .. }] in others {
-            let near = builder.build_and(self.within(*value, FAR)?, self.within(*by, MOST)?, "")?;
+            let near = builder.build_and(self.within(*value, MAX_INDEX)?, self.within(*by, MAX_GROWTH)?, "")?;
             fits = builder.build_and(fits, near, "fits")?;
         }
         builder.build_conditional_branch(fits, part, whole)?;
@@ -81,7 +82,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let from = self.choose("llvm.smin", from, index(&self.emitter, high)?.into())?;
         let to = self.choose("llvm.smax", to, from.into())?;
-        let guard = self.guard_values(&multiples.part.guard)?;
+        let guard = self.guard_values(&scaled_guard.part.guard)?;
         let (from, to) = self.span(&guard, from, to)?;
         if !others.is_empty() {
             // An index that is not negative at both ends of the range is not negative in between.
@@ -102,7 +103,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.build_conditional_branch(counts, next, whole)?;
             self.emitter.builder.position_at_end(next);
         }
-        self.threads_of_row(segment, &multiples.part.body, row, (from, to))?;
+        self.threads_of_row(segment, &scaled_guard.part.body, row, (from, to))?;
         self.emitter.go(end)?;
 
         self.emitter.builder.position_at_end(whole);

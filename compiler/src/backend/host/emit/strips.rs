@@ -285,11 +285,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let strips = common.strips;
         self.strip = Some(strip);
-        self.carry(&strips.inward, true)?;
+        self.carry(&strips.live_in, true)?;
         self.nodes(&strips.nodes)?;
-        self.carry(&strips.outward, false)?;
+        self.carry(&strips.live_out, false)?;
         self.strip = None;
-        if self.long_turn(&strips.nodes) { self.hooks.look_up(&self.emitter) } else { Ok(()) }
+        if self.is_long_iteration(&strips.nodes) { self.hooks.look_up(&self.emitter) } else { Ok(()) }
     }
 
     /// Allocates the arrays of a strip in one row.
@@ -319,10 +319,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Emits a region for the lanes of the current strip.
     pub(crate) fn segment_of_strip(&mut self, segment: &Segment) -> Result<()> {
-        if let Some(largest) = segment.largest {
-            return self.largest(segment, largest);
+        if let Some(lane_max) = segment.lane_max {
+            return self.lane_max(segment, lane_max);
         }
-        if segment.alone && self.strip.as_ref().is_some_and(|strip| strip.shape == Shape::Vectors) {
+        if segment.scalar_lanes && self.strip.as_ref().is_some_and(|strip| strip.shape == Shape::Vectors) {
             return self.one_by_one(|this| this.segment_of_strip(segment));
         }
         let looks = self.goes_on_for_long(segment);
@@ -332,7 +332,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
             })
         };
-        let Some(some) = &segment.some else { return threads(self) };
+        let Some(some) = &segment.lane_guard else { return threads(self) };
         let Some(Strip { rows, from, width, shape, asked, .. }) = self.strip.clone() else {
             return internal("threads of no strip");
         };
@@ -462,7 +462,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Whether at most `most` lanes of the strip are still in a loop with divergent exits. Before iteration `turns`:
     /// whether no lane is.
-    pub(crate) fn alive_at_most(&mut self, leaving: &MaskedLoop, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
+    pub(crate) fn active_at_most(&mut self, masked_loop: &MaskedLoop, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
         let zero = self.int(0);
         // A strip of scalar code runs its lanes one by one from the start.
         if most > 0 && self.strip.as_ref().is_some_and(|strip| strip.shape != Shape::Vectors) {
@@ -471,17 +471,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let seen = self.allocas.build_alloca(zero.get_type(), "seen")?;
         self.emitter.builder.build_store(seen, zero)?;
         self.lanes(false, |this, _| {
-            let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(leaving.alive)) else {
+            let Some((array, lane)) = this.strip.as_ref().and_then(|strip| strip.element(masked_loop.alive)) else {
                 return internal("a loop with a divergent exit is in no strip");
             };
-            let place = this.lane_of(array, lane, leaving.alive)?;
+            let place = this.lane_of(array, lane, masked_loop.alive)?;
             let builder = &this.emitter.builder;
             let one = builder.build_load(zero.get_type(), place, "")?.into_int_value();
             let before = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
             builder.build_store(seen, builder.build_int_nuw_add(before, one, "")?)?;
             Ok(())
         })?;
-        let done = self.emitter.slot(leaving.iterations)?;
+        let done = self.emitter.slot(masked_loop.iterations)?;
         let builder = &self.emitter.builder;
         let seen = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
         let done = builder.build_load(zero.get_type(), done, "")?.into_int_value();
@@ -596,16 +596,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Whether nodes may run for long. Then a thread polls for cancellation after them.
-    pub(crate) fn long_turn(&self, nodes: &[Node]) -> bool {
+    pub(crate) fn is_long_iteration(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| match node {
             Node::Loop { .. } => true,
             Node::Segment(segment) => self.goes_on_for_long(segment),
             Node::If { then: first, otherwise: second, .. } | Node::Split { then: first, otherwise: second, .. } => {
-                self.long_turn(first) || self.long_turn(second)
+                self.is_long_iteration(first) || self.is_long_iteration(second)
             }
-            Node::Guarded { inside, .. } => self.long_turn(inside),
-            Node::Strips(strips) => self.long_turn(&strips.nodes),
-            Node::Walked(walked) => self.long_turn(&walked.nodes),
+            Node::Guarded { inside, .. } => self.is_long_iteration(inside),
+            Node::Strips(strips) => self.is_long_iteration(&strips.nodes),
+            Node::TransposedRows(transposed) => self.is_long_iteration(&transposed.nodes),
             Node::Once { block, .. } => self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, block),
             Node::Barrier | Node::Break | Node::Continue | Node::Return => false,
         })

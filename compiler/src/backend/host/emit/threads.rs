@@ -158,16 +158,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
                 let (at, row) = (row, (row, first_thread));
-                match (&segment.partners, &segment.steady_state, &segment.outside) {
-                    (Some(partners), ..) => this.by_partners(segment, partners, row, bounds),
+                match (&segment.xor_partners, &segment.steady_state, &segment.excluded_range) {
+                    (Some(xor_partners), ..) => this.threads_of_xor_partners(segment, xor_partners, row, bounds),
                     (None, Some(steady_state), _) => this.three_parts(segment, steady_state, row, bounds),
                     (None, None, Some(outside)) => {
                         let (all, inner) = this.inner(outside, bounds)?;
                         this.either_side(segment, row, all, inner)
                     }
-                    (None, None, None) => match (&segment.every, &segment.multiples) {
-                        (Some(every), _) => this.every_so_many(segment, every, row, bounds),
-                        (None, Some(multiples)) => this.up_to_one(segment, multiples, row, bounds),
+                    (None, None, None) => match (&segment.residue_class, &segment.scaled_guard) {
+                        (Some(class), _) => this.threads_of_residue_class(segment, class, row, bounds),
+                        (None, Some(scaled_guard)) => this.threads_of_scaled_guard(segment, scaled_guard, row, bounds),
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }?;
@@ -512,14 +512,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let continue_to = self.way_out(&segment.on_continue, thread, put_back)?;
             self.emitter.loops.push(LoopTargets { break_to, continue_to });
         }
-        self.take_turned()?;
+        self.take_replacements()?;
         if let Some(holds) = self.lane_runs()? {
             let run = self.emitter.block("lane_runs");
             self.emitter.builder.build_conditional_branch(holds, run, put_back)?;
             self.emitter.builder.position_at_end(run);
         }
         self.emitter.emit_block(body)?;
-        if !self.turned.is_empty() {
+        if !self.replacements.is_empty() {
             self.emitter.ahead.clear();
             self.emitter.elsewhere.clear();
         }

@@ -1,5 +1,5 @@
-//! Loops in which each lane of a strip traverses a row of its own ([`Walked`]): 16 iterations at a time, with loads and
-//! stores transposed in registers.
+//! Loops in which each lane of a strip traverses a row of its own ([`TransposedRows`]): 16 iterations at a time, with
+//! loads and stores transposed in registers.
 //!
 //! ```text
 //! for k in range(n):                      for k in range(0, n, 16):
@@ -31,9 +31,10 @@ use crate::{
     backend::{
         host::{
             emit::{
-                entry::KernelEmitter, hooks::index, lane_trip_counts::Turns, prefetch::FIRST, register_transpose::PART,
+                entry::KernelEmitter, hooks::index, lane_trip_counts::IterationCounts, prefetch::FIRST,
+                register_transpose::PART,
             },
-            plan::{Walked, WalkedLoad},
+            plan::{TransposedLoad, TransposedRows},
         },
         llvm::{Result, internal},
     },
@@ -47,7 +48,7 @@ pub(crate) const WIDTH: u32 = 16;
 const VECTOR: u32 = 64;
 
 /// Up to this number of iterations, only a part of a vector is loaded from each row.
-const FEW: u32 = 4;
+const MAX_PARTIAL_ITERATIONS: u32 = 4;
 
 /// Prefetch distance along a row, in bytes. Sixteen rows at distances of a power of two compete for the few ways of one
 /// cache set, and hardware does not prefetch far in 16 streams.
@@ -55,51 +56,51 @@ pub(crate) const AHEAD: u32 = 256;
 
 /// The replacement of a load or a store in an iteration.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Turned<'ctx> {
+pub(crate) enum Replacement<'ctx> {
     /// Of a load: the element of each lane.
-    Each(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
+    PerLane(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
     /// Of a load: one value for all lanes.
-    All(ExprId, BasicValueEnum<'ctx>),
+    Uniform(ExprId, BasicValueEnum<'ctx>),
     /// Of a store, or of a load of what it stores: the element of each lane, which is stored after the iterations.
-    Kept(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
+    Stored(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
 }
 
 /// An array for the elements of an access in several iterations: loaded before them, or stored after them.
-pub(crate) struct Ahead<'ctx> {
+pub(crate) struct RowBuffer<'ctx> {
     pub(crate) element: BasicTypeEnum<'ctx>,
     /// Bytes of an element.
     bytes: u32,
     /// Elements of a vector: those of 16 iterations, or of as many as fit.
     pub(crate) elements: u32,
     /// The address of the array: by iteration, then by lane.
-    pub(crate) turns: PointerValue<'ctx>,
+    pub(crate) iterations: PointerValue<'ctx>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits the remaining iterations of the loop, 16 at most.
-    pub(crate) fn walked(&mut self, walked: &Walked) -> Result<()> {
-        let ty = self.memory_type(walked.counter)?.into_int_type();
-        let place = self.emitter.slot(walked.counter)?;
+    pub(crate) fn transposed_rows(&mut self, transposed: &TransposedRows) -> Result<()> {
+        let ty = self.memory_type(transposed.counter)?.into_int_type();
+        let place = self.emitter.slot(transposed.counter)?;
         let counter = self.emitter.builder.build_load(ty, place, "from")?.into_int_value();
-        let limit = self.emitter.emit_int(walked.limit)?;
+        let limit = self.emitter.emit_int(transposed.limit)?;
         // At least one iteration remains, so the difference is exact as an unsigned integer.
         let left = self.emitter.builder.build_int_sub(limit, counter, "left")?;
-        let turns = self.at_most(left, self.int(WIDTH))?;
-        if walked.partial.is_empty() && walked.clashes.is_empty() {
-            return self.turns(walked, turns);
+        let iterations = self.at_most(left, self.int(WIDTH))?;
+        if transposed.partial.is_empty() && transposed.alias_checks.is_empty() {
+            return self.iterations(transposed, iterations);
         }
-        let turns = self.until_apart(walked, counter, turns)?;
+        let iterations = self.until_excluded(transposed, counter, iterations)?;
         let (none, some) = (self.emitter.block("own_turn"), self.emitter.block("some_turns"));
         let end = self.emitter.block("walked_end");
         let builder = &self.emitter.builder;
-        let has_some = builder.build_int_compare(IntPredicate::NE, turns, self.int(0), "")?;
+        let has_some = builder.build_int_compare(IntPredicate::NE, iterations, self.int(0), "")?;
         builder.build_conditional_branch(has_some, some, none)?;
         builder.position_at_end(none);
-        self.one_by_one(|this| this.nodes(&walked.nodes))?;
-        self.step(walked)?;
+        self.one_by_one(|this| this.nodes(&transposed.nodes))?;
+        self.step(transposed)?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(some);
-        self.turns(walked, turns)?;
+        self.iterations(transposed, iterations)?;
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(end);
         Ok(())
@@ -116,96 +117,97 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_int_truncate(least, int, "")?)
     }
 
-    /// The number of iterations, `turns` at most, before the first one in which a lane does not load every element. 0
-    /// if loads and stores of a lane may alias.
-    fn until_apart(
+    /// The number of iterations, `iterations` at most, before the first one in which a lane does not load every
+    /// element. 0 if loads and stores of a lane may alias.
+    fn until_excluded(
         &mut self,
-        walked: &Walked,
+        transposed: &TransposedRows,
         counter: IntValue<'ctx>,
-        turns: IntValue<'ctx>,
+        iterations: IntValue<'ctx>,
     ) -> Result<IntValue<'ctx>> {
-        let until = self.array(turns.get_type().into(), 1, "until")?;
-        self.emitter.builder.build_store(until, turns)?;
+        let until = self.array(iterations.get_type().into(), 1, "until")?;
+        self.emitter.builder.build_store(until, iterations)?;
         self.lanes_or_last(|this, thread| {
-            this.enter_with(&walked.rows, &walked.rows.load, thread)?;
-            for &apart in &walked.partial {
-                let apart = this.emitter.emit_int(apart)?;
+            this.enter_with(&transposed.rows, &transposed.rows.load, thread)?;
+            for &excluded in &transposed.partial {
+                let excluded = this.emitter.emit_int(excluded)?;
                 let builder = &this.emitter.builder;
-                let counter = if counter.get_type() == apart.get_type() {
+                let counter = if counter.get_type() == excluded.get_type() {
                     counter
                 } else {
-                    builder.build_int_s_extend(counter, apart.get_type(), "")?
+                    builder.build_int_s_extend(counter, excluded.get_type(), "")?
                 };
-                let left = builder.build_int_sub(apart, counter, "")?;
-                let before = builder.build_load(turns.get_type(), until, "")?.into_int_value();
+                let left = builder.build_int_sub(excluded, counter, "")?;
+                let before = builder.build_load(iterations.get_type(), until, "")?.into_int_value();
                 let least = this.at_most(left, before)?;
                 this.emitter.builder.build_store(until, least)?;
             }
-            for clash in &walked.clashes {
-                let clashes = this.clash(clash)?;
+            for clash in &transposed.alias_checks {
+                let alias_checks = this.clash(clash)?;
                 let builder = &this.emitter.builder;
-                let before = builder.build_load(turns.get_type(), until, "")?.into_int_value();
-                let least = builder.build_select(clashes, this.int(0), before, "")?;
+                let before = builder.build_load(iterations.get_type(), until, "")?.into_int_value();
+                let least = builder.build_select(alias_checks, this.int(0), before, "")?;
                 builder.build_store(until, least)?;
             }
             Ok(())
         })?;
-        Ok(self.emitter.builder.build_load(turns.get_type(), until, "")?.into_int_value())
+        Ok(self.emitter.builder.build_load(iterations.get_type(), until, "")?.into_int_value())
     }
 
     /// Emits iterations in which all lanes load all elements.
-    fn turns(&mut self, walked: &Walked, turns: IntValue<'ctx>) -> Result<()> {
+    fn iterations(&mut self, transposed: &TransposedRows, iterations: IntValue<'ctx>) -> Result<()> {
         let mut ahead = Vec::new();
-        for load in &walked.loads {
+        for load in &transposed.loads {
             ahead.push(self.room_for(load)?);
         }
-        let kept = walked.stores.iter().map(|store| self.room_for_store(store)).collect::<Result<Vec<_>>>()?;
-        let rows = self.rows_of(walked)?;
+        let kept = transposed.stores.iter().map(|store| self.room_for_store(store)).collect::<Result<Vec<_>>>()?;
+        let rows = self.rows_of(transposed)?;
         let (rows, places) = rows.split_at(ahead.len());
-        let (loaded, stored) = self.turns_of_each(walked, turns)?;
+        let (loaded, stored) = self.lane_iteration_counts(transposed, iterations)?;
         if !ahead.is_empty() {
             self.take_all(&ahead, rows, loaded)?;
         }
-        let last = self.before_turns(&walked.last_values)?;
-        self.counted("turn", (self.int(0), turns), |this, turn| {
-            this.turned.clear();
-            for (load, ahead) in walked.loads.iter().zip(&ahead) {
-                let first = this.emitter.builder.build_int_nuw_mul(turn, this.int(WIDTH), "")?;
-                let place = this.element_at(ahead.element, ahead.turns, first)?;
-                this.turned.extend(load.loads.iter().map(|&id| Turned::Each(id, place, ahead.element)));
+        let last = self.copy_live_out(&transposed.last_values)?;
+        self.counted("turn", (self.int(0), iterations), |this, iteration| {
+            this.replacements.clear();
+            for (load, ahead) in transposed.loads.iter().zip(&ahead) {
+                let first = this.emitter.builder.build_int_nuw_mul(iteration, this.int(WIDTH), "")?;
+                let place = this.element_at(ahead.element, ahead.iterations, first)?;
+                this.replacements.extend(load.loads.iter().map(|&id| Replacement::PerLane(id, place, ahead.element)));
             }
-            for (store, kept) in walked.stores.iter().zip(&kept) {
-                let first = this.emitter.builder.build_int_nuw_mul(turn, this.int(WIDTH), "")?;
-                let place = this.element_at(kept.element, kept.turns, first)?;
+            for (store, kept) in transposed.stores.iter().zip(&kept) {
+                let first = this.emitter.builder.build_int_nuw_mul(iteration, this.int(WIDTH), "")?;
+                let place = this.element_at(kept.element, kept.iterations, first)?;
                 let ids = store.pointers.iter().chain(&store.reads);
-                this.turned.extend(ids.map(|&id| Turned::Kept(id, place, kept.element)));
+                this.replacements.extend(ids.map(|&id| Replacement::Stored(id, place, kept.element)));
             }
-            for &(load, once) in &walked.once {
+            for &(load, once) in &transposed.uniform_loads {
                 let value = this.emitter.emit_expr(once)?;
-                this.turned.push(Turned::All(load, value));
+                this.replacements.push(Replacement::Uniform(load, value));
             }
-            if walked.unasked {
-                this.unasked(|this| this.nodes(&walked.plain))?;
+            if transposed.unmasked {
+                this.unmasked(|this| this.nodes(&transposed.unconditional))?;
             } else {
-                this.nodes(&walked.plain)?;
+                this.nodes(&transposed.unconditional)?;
             }
-            this.turned.clear();
-            this.keep_turn(&last, turn, loaded)?;
-            this.step(walked)
+            this.replacements.clear();
+            this.update_live_out(&last, iteration, loaded)?;
+            this.step(transposed)
         })?;
-        self.after_turns(last)?;
+        self.restore_live_out(last)?;
         kept.iter().zip(places).try_for_each(|(kept, rows)| self.put_rows(kept, rows, stored))
     }
 
     /// The addresses at which the rows continue, by access (loads before stores) and by lane. If the lanes' rows are at
     /// equal distances in all accesses, only two lanes compute their addresses, and the others follow from these.
-    fn rows_of(&mut self, walked: &Walked) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
-        let loads = walked.loads.iter().map(|load| (load.pointer, load.even));
-        let all: Vec<_> = loads.chain(walked.stores.iter().map(|store| (store.pointer, store.even))).collect();
+    fn rows_of(&mut self, transposed: &TransposedRows) -> Result<Vec<Vec<PointerValue<'ctx>>>> {
+        let loads = transposed.loads.iter().map(|load| (load.pointer, load.uniform_stride));
+        let all: Vec<_> =
+            loads.chain(transposed.stores.iter().map(|store| (store.pointer, store.uniform_stride))).collect();
         let mut rows = vec![Vec::new(); all.len()];
-        let lanes = if all.iter().all(|(_, even)| *even) { 2 } else { WIDTH };
+        let lanes = if all.iter().all(|(_, uniform_stride)| *uniform_stride) { 2 } else { WIDTH };
         self.first_lanes_or_last(lanes, |this, lane| {
-            this.enter_with(&walked.rows, &walked.rows.load, lane)?;
+            this.enter_with(&transposed.rows, &transposed.rows.load, lane)?;
             for (&(pointer, _), rows) in all.iter().zip(&mut rows) {
                 rows.push(this.emitter.emit_pointer(pointer)?);
             }
@@ -234,24 +236,27 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Emits the step of the loop.
-    fn step(&mut self, walked: &Walked) -> Result<()> {
+    fn step(&mut self, transposed: &TransposedRows) -> Result<()> {
         self.emitter.in_step = true;
-        self.nodes(&walked.step)?;
+        self.nodes(&transposed.step)?;
         self.emitter.in_step = false;
         Ok(())
     }
 
     /// Registers the replacements of loads and stores for the current lane.
-    pub(crate) fn take_turned(&mut self) -> Result<()> {
-        for turned in self.turned.clone() {
-            let (Turned::Each(id, place, element) | Turned::Kept(id, place, element)) = turned else {
-                let Turned::All(load, value) = turned else { return internal("a load without a value") };
+    pub(crate) fn take_replacements(&mut self) -> Result<()> {
+        for replacement in self.replacements.clone() {
+            let (Replacement::PerLane(id, place, element) | Replacement::Stored(id, place, element)) = replacement
+            else {
+                let Replacement::Uniform(load, value) = replacement else {
+                    return internal("a load without a value");
+                };
                 self.emitter.ahead.push((load, value));
                 continue;
             };
             let Some(lane) = self.present() else { return internal("a transposed access in no strip") };
             let place = self.element_at(element, place, lane)?;
-            if matches!(turned, Turned::Kept(..)) {
+            if matches!(replacement, Replacement::Stored(..)) {
                 self.emitter.elsewhere.push((id, place));
             } else {
                 let value = self.emitter.builder.build_load(element, place, "walked")?;
@@ -261,36 +266,43 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    fn room_for(&self, load: &WalkedLoad) -> Result<Ahead<'ctx>> {
+    fn room_for(&self, load: &TransposedLoad) -> Result<RowBuffer<'ctx>> {
         let Some(&first) = load.loads.first() else { return internal("a transposed access without a load") };
         self.room_of(self.emitter.function.exprs[first].ty)
     }
 
     /// Allocates the array for an access to elements of a type.
-    pub(crate) fn room_of(&self, ty: Type) -> Result<Ahead<'ctx>> {
+    pub(crate) fn room_of(&self, ty: Type) -> Result<RowBuffer<'ctx>> {
         let element = self.emitter.cx.types.memory(ty)?;
         let bytes = ty.host_bytes() as u32;
         let elements = WIDTH.min(VECTOR / bytes);
-        let turns = self.array(element, WIDTH * WIDTH, "turns")?;
-        Ok(Ahead { element, bytes, elements, turns })
+        let iterations = self.array(element, WIDTH * WIDTH, "turns")?;
+        Ok(RowBuffer { element, bytes, elements, iterations })
     }
 
-    /// Loads what `turns` iterations load, for all accesses. There is a copy for few iterations, which occur at the end
-    /// of a row and in short rows.
-    fn take_all(&mut self, ahead: &[Ahead<'ctx>], rows: &[Vec<PointerValue<'ctx>>], turns: Turns<'ctx>) -> Result<()> {
-        let take =
-            |this: &mut Self| ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, turns));
-        if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * FEW == PART) {
+    /// Loads the elements of `iterations` iterations, for all accesses. There is a copy for few iterations, which occur
+    /// at the end of a row and in short rows.
+    fn take_all(
+        &mut self,
+        ahead: &[RowBuffer<'ctx>],
+        rows: &[Vec<PointerValue<'ctx>>],
+        iterations: IterationCounts<'ctx>,
+    ) -> Result<()> {
+        let take = |this: &mut Self| {
+            ahead.iter().zip(rows).try_for_each(|(ahead, rows)| this.take_rows(ahead, rows, iterations))
+        };
+        if !ahead.iter().all(|ahead| ahead.elements == WIDTH && ahead.bytes * MAX_PARTIAL_ITERATIONS == PART) {
             return take(self);
         }
         let (few, many) = (self.emitter.block("few_turns"), self.emitter.block("many_turns"));
         let end = self.emitter.block("rows_taken");
         let builder = &self.emitter.builder;
-        let is_few = builder.build_int_compare(IntPredicate::ULE, turns.most, self.int(FEW), "")?;
+        let is_few =
+            builder.build_int_compare(IntPredicate::ULE, iterations.most, self.int(MAX_PARTIAL_ITERATIONS), "")?;
         builder.build_conditional_branch(is_few, few, many)?;
         builder.position_at_end(few);
         for (ahead, rows) in ahead.iter().zip(rows) {
-            self.take_few(ahead, rows, turns)?;
+            self.take_few(ahead, rows, iterations)?;
         }
         self.emitter.go(end)?;
         self.emitter.builder.position_at_end(many);
@@ -300,12 +312,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Loads what [`FEW`] iterations load at most: a part of a vector from each row.
-    fn take_few(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
-        let part = vector_of(ahead.element, FEW)?;
+    /// Loads what [`MAX_PARTIAL_ITERATIONS`] iterations load at most: a part of a vector from each row.
+    fn take_few(
+        &mut self,
+        ahead: &RowBuffer<'ctx>,
+        rows: &[PointerValue<'ctx>],
+        iterations: IterationCounts<'ctx>,
+    ) -> Result<()> {
+        let part = vector_of(ahead.element, MAX_PARTIAL_ITERATIONS)?;
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[part.into(), pointer.into()])?;
-        let masks = self.masks(turns, (0, FEW))?;
+        let masks = self.masks(iterations, (0, MAX_PARTIAL_ITERATIONS))?;
         let mut taken = Vec::new();
         for (row, mask) in rows.iter().zip(masks) {
             let args = [(*row).into(), mask.into(), part.const_zero().into()];
@@ -314,14 +331,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             taken.push(value.into_vector_value());
         }
         let mut square = Vec::new();
-        for first in taken.iter().take(FEW as usize).enumerate() {
-            let every: Vec<_> = taken.iter().skip(first.0).step_by(FEW as usize).copied().collect();
+        for first in taken.iter().take(MAX_PARTIAL_ITERATIONS as usize).enumerate() {
+            let every: Vec<_> = taken.iter().skip(first.0).step_by(MAX_PARTIAL_ITERATIONS as usize).copied().collect();
             let [a, b, c, d] = every.as_slice() else { return internal("rows that do not come by fours") };
             let (low, high) = (self.joined(*a, *b)?, self.joined(*c, *d)?);
             square.push(self.joined(low, high)?);
         }
-        for (turn, column) in (0..).zip(self.transposed(square)?) {
-            let place = self.element_at(ahead.element, ahead.turns, self.int(turn * WIDTH))?;
+        for (iteration, column) in (0..).zip(self.transposed(square)?) {
+            let place = self.element_at(ahead.element, ahead.iterations, self.int(iteration * WIDTH))?;
             self.emitter.builder.build_store(place, column)?;
         }
         Ok(())
@@ -333,14 +350,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(self.emitter.builder.build_shuffle_vector(a, b, VectorType::const_vector(&mask), "")?)
     }
 
-    /// Loads what `turns` iterations load from each row, and transposes it: one vector of lanes for each iteration.
-    fn take_rows(&mut self, ahead: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
+    /// Loads the elements of `iterations` iterations from each row, and transposes it: one vector of lanes for each
+    /// iteration.
+    fn take_rows(
+        &mut self,
+        ahead: &RowBuffer<'ctx>,
+        rows: &[PointerValue<'ctx>],
+        iterations: IterationCounts<'ctx>,
+    ) -> Result<()> {
         let (n, vector) = (ahead.elements, vector_of(ahead.element, ahead.elements)?);
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let byte = self.emitter.cx.types.context.i8_type().into();
         let load = self.emitter.cx.intrinsic("llvm.masked.load", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
-            let masks = self.masks(turns, (from, n))?;
+            let masks = self.masks(iterations, (from, n))?;
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
                 for (&row, mask) in rows.iter().zip(&masks).skip(threads as usize).take(n as usize) {
@@ -351,8 +374,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     let Some(value) = value.basic() else { return internal("a masked load without a value") };
                     square.push(value.into_vector_value());
                 }
-                for (turn, column) in (from..).zip(self.transposed(square)?) {
-                    let place = self.element_at(ahead.element, ahead.turns, self.int(turn * WIDTH + threads))?;
+                for (iteration, column) in (from..).zip(self.transposed(square)?) {
+                    let place =
+                        self.element_at(ahead.element, ahead.iterations, self.int(iteration * WIDTH + threads))?;
                     self.emitter.builder.build_store(place, column)?;
                 }
             }
@@ -360,14 +384,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// A mask with an element for each of `turns` iterations from `from` on: whether it precedes iteration `turn`.
-    pub(crate) fn before(&self, turn: IntValue<'ctx>, (from, turns): (u32, u32)) -> Result<VectorValue<'ctx>> {
+    /// A mask with an element for each of `iterations` iterations from `from` on: whether it precedes `iteration`.
+    pub(crate) fn before(
+        &self,
+        iteration: IntValue<'ctx>,
+        (from, iterations): (u32, u32),
+    ) -> Result<VectorValue<'ctx>> {
         let (builder, zero) = (&self.emitter.builder, self.int(0));
-        let one = turn.get_type().vec_type(1);
-        let one = builder.build_insert_element(one.get_poison(), turn, zero, "")?;
-        let mask = VectorType::const_vector(&vec![zero; turns as usize]);
+        let one = iteration.get_type().vec_type(1);
+        let one = builder.build_insert_element(one.get_poison(), iteration, zero, "")?;
+        let mask = VectorType::const_vector(&vec![zero; iterations as usize]);
         let all = builder.build_shuffle_vector(one, one.get_type().get_poison(), mask, "")?;
-        let numbers: Vec<_> = (from..from + turns).map(|number| self.int(number)).collect();
+        let numbers: Vec<_> = (from..from + iterations).map(|number| self.int(number)).collect();
         Ok(builder.build_int_compare(IntPredicate::ULT, VectorType::const_vector(&numbers), all, "")?)
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A load of a later iteration so precedes a store of an earlier one. Where the two may alias, their distance is tested
-//! at run time ([`Clash`]). Masks exclude absent lanes, and iterations that a lane does not have.
+//! at run time ([`AliasCheck`]). Masks exclude absent lanes, and iterations that a lane does not have.
 
 use inkwell::{
     IntPredicate,
@@ -20,10 +20,10 @@ use crate::{
         host::{
             emit::{
                 entry::KernelEmitter,
-                lane_trip_counts::Turns,
-                transpose::{AHEAD, Ahead, WIDTH, vector_of},
+                lane_trip_counts::IterationCounts,
+                transpose::{AHEAD, RowBuffer, WIDTH, vector_of},
             },
-            plan::{Clash, WalkedStore},
+            plan::{AliasCheck, TransposedStore},
         },
         llvm::{Result, internal},
     },
@@ -32,7 +32,7 @@ use crate::{
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Allocates the array for the values of a store.
-    pub(crate) fn room_for_store(&self, store: &WalkedStore) -> Result<Ahead<'ctx>> {
+    pub(crate) fn room_for_store(&self, store: &TransposedStore) -> Result<RowBuffer<'ctx>> {
         let Type::Ptr(element, _) = self.emitter.function.exprs[store.pointer].ty else {
             return internal("a store without a pointer");
         };
@@ -40,7 +40,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// Whether two pointers of the current lane are at a distance at which the order of iterations matters.
-    pub(crate) fn clash(&self, clash: &Clash) -> Result<IntValue<'ctx>> {
+    pub(crate) fn clash(&self, clash: &AliasCheck) -> Result<IntValue<'ctx>> {
         let long = self.emitter.cx.types.context.i64_type();
         let address = |id| {
             let pointer = self.emitter.emit_pointer(id)?;
@@ -54,18 +54,24 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(builder.build_int_compare(IntPredicate::ULT, apart, values, "clash")?)
     }
 
-    /// Transposes the values of `turns` iterations, and stores them to the rows of the present lanes.
-    pub(crate) fn put_rows(&self, kept: &Ahead<'ctx>, rows: &[PointerValue<'ctx>], turns: Turns<'ctx>) -> Result<()> {
+    /// Transposes the values of `iterations` iterations, and stores them to the rows of the present lanes.
+    pub(crate) fn put_rows(
+        &self,
+        kept: &RowBuffer<'ctx>,
+        rows: &[PointerValue<'ctx>],
+        iterations: IterationCounts<'ctx>,
+    ) -> Result<()> {
         let (n, vector) = (kept.elements, vector_of(kept.element, kept.elements)?);
         let byte = self.emitter.cx.types.context.i8_type().into();
         let pointer = self.emitter.cx.types.pointer(Space::Global);
         let store = self.emitter.cx.intrinsic("llvm.masked.store", &[vector.into(), pointer.into()])?;
         for from in (0..WIDTH).step_by(n as usize) {
-            let masks = self.masks(turns, (from, n))?;
+            let masks = self.masks(iterations, (from, n))?;
             for threads in (0..WIDTH).step_by(n as usize) {
                 let mut square = Vec::new();
-                for turn in from..from + n {
-                    let place = self.element_at(kept.element, kept.turns, self.int(turn * WIDTH + threads))?;
+                for iteration in from..from + n {
+                    let place =
+                        self.element_at(kept.element, kept.iterations, self.int(iteration * WIDTH + threads))?;
                     square.push(self.emitter.builder.build_load(vector, place, "")?.into_vector_value());
                 }
                 let lanes = rows.iter().zip(&masks).skip(threads as usize);

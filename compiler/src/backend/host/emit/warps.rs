@@ -72,7 +72,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let mark = self.emitter.cx.types.context.create_string_attribute(name, "");
             function.add_attribute(AttributeLoc::Function, mark);
         }
-        let copies = if self.plan.narrow { 2 } else { 1 };
+        let copies = if self.plan.warp_rows { 2 } else { 1 };
         (0..copies).map(|_| self.new_carried()).collect()
     }
 
@@ -203,7 +203,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let end = self.emitter.block("lanes_end");
         let mut ranges = Vec::new();
         let left = segment
-            .some
+            .lane_guard
             .clone()
             .map(|some| self.enclosing.iter().fold(some, |left, enclosing| left.after(enclosing).unwrap_or(left)));
         if let Some(some) = &left {
@@ -296,9 +296,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// not set its flag, but the test over all lanes reads it.
     fn none_in_loops(&self, carried: &Carried<'ctx>) -> Result<()> {
         let zero = self.emitter.cx.types.context.i8_type().const_zero();
-        for leaving in &self.plan.masked_loops {
-            let Some(Some(place)) = carried.locals.get(leaving.alive.index()).copied() else { continue };
-            let bytes = LANES * self.emitter.function.locals[leaving.alive].ty.host_bytes();
+        for masked_loop in &self.plan.masked_loops {
+            let Some(Some(place)) = carried.locals.get(masked_loop.alive.index()).copied() else { continue };
+            let bytes = LANES * self.emitter.function.locals[masked_loop.alive].ty.host_bytes();
             let bytes = self.emitter.cx.types.context.i64_type().const_int(bytes, false);
             let done = self.emitter.builder.build_memset(place, ALIGN, zero, bytes);
             done.map(drop).or_else(|error| internal(format!("LLVM cannot fill what lanes carry: {error}")))?;
@@ -460,7 +460,7 @@ fn jumps_out(nodes: &[Node]) -> bool {
         | Node::Split { .. }
         | Node::Barrier
         | Node::Strips(_)
-        | Node::Walked(_)
+        | Node::TransposedRows(_)
         | Node::Return => node.parts().iter().any(|part| jumps_out(part)),
     })
 }

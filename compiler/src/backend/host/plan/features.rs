@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     backend::host::plan::{
-        Guard, MOST_SEGMENTS, Node, Plan, Runs, Segment, Strips, Vectors, Walked, loops::interchange, streams,
+        Guard, MAX_SEGMENTS, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors, loops::interchange, streams,
         vector::fixed_rows,
     },
     ir::{Block, Function},
@@ -137,12 +137,21 @@ impl Rewrites {
     }
 
     /// Records the kinds of interchanged loops.
-    pub(super) fn add_marked(&mut self, marked: &interchange::Marked) {
-        let interchange::Marked { any: _, far: _, counters, strided, turned, uneven, tiles, strides } = marked;
+    pub(super) fn add_interchanged(&mut self, interchanged: &interchange::InterchangedLoops) {
+        let interchange::InterchangedLoops {
+            any: _,
+            may_wrap: _,
+            counters,
+            strided,
+            strided_math,
+            lane_trip_counts,
+            tiles,
+            strides,
+        } = interchanged;
         self.add("loop-interchange", !counters.is_empty());
         self.add("strided-access", !strided.is_empty());
-        self.add("math-in-strided-access", !turned.is_empty());
-        self.add("lane-trip-counts", !uneven.is_empty());
+        self.add("math-in-strided-access", !strided_math.is_empty());
+        self.add("lane-trip-counts", !lane_trip_counts.is_empty());
         self.add("tile-loop", !tiles.is_empty());
         self.add("grid-stride-loop", !strides.is_empty());
     }
@@ -182,14 +191,14 @@ impl Found<'_> {
         let plan = self.plan;
         self.add("thread-loops", true);
         self.add("masked-vectors", self.vectors.masks);
-        self.add("block-merging", plan.joins.is_some());
+        self.add("block-merging", plan.merge_extents.is_some());
         self.add("axis-interchange", plan.x_axis != 0);
         self.add("warp-as-block", plan.warp_blocks);
         self.add("privatized-accumulators", !plan.privatized.is_empty());
         self.add("quotient-index-split", plan.quotients.is_some());
         self.add("divergent-exit", !plan.masked_loops.is_empty());
         self.add("known-row-length", plan.row_width.is_some());
-        self.add("outlined-regions", plan.segments > MOST_SEGMENTS);
+        self.add("outlined-regions", plan.segments > MAX_SEGMENTS);
         self.add("context-array", !plan.live_across.locals.is_empty());
         self.add("context-local-array", !plan.live_across.arrays.is_empty());
         self.add("thread-masks", plan.cut.masks > 0);
@@ -206,7 +215,8 @@ impl Found<'_> {
                 }
                 Node::Segment(segment) => self.segment(segment),
                 Node::If { cond, then: _, otherwise: _ } => {
-                    let is_exit = self.plan.masked_loops.iter().any(|leaving| leaving.asks(*cond).is_some());
+                    let is_exit =
+                        self.plan.masked_loops.iter().any(|masked_loop| masked_loop.active_lane_test(*cond).is_some());
                     self.add("uniform-branch", !is_exit);
                 }
                 Node::Guarded { guard, inside: _ } => {
@@ -219,14 +229,14 @@ impl Found<'_> {
                 }
                 Node::Barrier => self.add("barrier", true),
                 Node::Strips(strips) => self.strips(strips),
-                Node::Loop { counter, mask, turn_mask, guard, .. } => {
+                Node::Loop { counter, mask, continue_mask, guard, .. } => {
                     self.add("uniform-loop", mask.is_none());
                     self.add("counted-loop", counter.is_some());
                     self.add("masked-loop", mask.is_some());
-                    self.add("masked-continue", turn_mask.is_some());
+                    self.add("masked-continue", continue_mask.is_some());
                     self.guard(guard.as_ref());
                 }
-                Node::Walked(walked) => self.walked(walked),
+                Node::TransposedRows(transposed) => self.transposed_rows(transposed),
                 Node::Break | Node::Continue | Node::Return => {}
             }
             for part in node.parts() {
@@ -253,19 +263,19 @@ impl Found<'_> {
             Runs::OneThread => self.add("single-thread", true),
         }
         self.add("thread-masks", segment.active.is_some());
-        self.add("lane-guard", segment.some.is_some());
-        self.add("maximum-trip-count", segment.largest.is_some());
-        self.add("scalar-lanes", segment.alone);
+        self.add("lane-guard", segment.lane_guard.is_some());
+        self.add("maximum-trip-count", segment.lane_max.is_some());
+        self.add("scalar-lanes", segment.scalar_lanes);
         self.add("parallel-accesses", segment.parallel);
-        self.add("access-prefetch", !segment.ahead.is_empty());
-        self.add("prefetch-next-iteration", !segment.next.is_empty());
+        self.add("access-prefetch", !segment.stride_prefetches.is_empty());
+        self.add("prefetch-next-iteration", !segment.iteration_prefetches.is_empty());
         self.add("steady-state-and-boundary", segment.steady_state.is_some());
-        self.add("excluded-range", segment.outside.is_some());
-        self.add("xor-partner-split", segment.partners.is_some());
-        self.add("residue-class-guard", segment.every.is_some());
-        self.add("scaled-guard", segment.multiples.is_some());
+        self.add("excluded-range", segment.excluded_range.is_some());
+        self.add("xor-partner-split", segment.xor_partners.is_some());
+        self.add("residue-class-guard", segment.residue_class.is_some());
+        self.add("scaled-guard", segment.scaled_guard.is_some());
         self.add("scattered-stores", segment.scatters);
-        let is_rewritten = self.plan.waits && !self.plan.warp_blocks;
+        let is_rewritten = self.plan.has_barriers && !self.plan.warp_blocks;
         self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
         if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
             let bodies = [Some(&segment.body), segment.steady_state.as_ref().map(|steady_state| &steady_state.body)];
@@ -288,16 +298,20 @@ impl Found<'_> {
         }
     }
 
-    fn walked(&mut self, walked: &Walked) {
-        self.add("transposed-loads", !walked.loads.is_empty());
-        self.add("transposed-stores", !walked.stores.is_empty());
-        let evens = walked.loads.iter().map(|load| load.even).chain(walked.stores.iter().map(|store| store.even));
-        self.add("uneven-row-distance", evens.into_iter().any(|even| !even));
-        self.add("lane-trip-counts", walked.own_limit.is_some());
-        self.add("alias-check", !walked.clashes.is_empty());
-        self.add("excluded-iterations", !walked.partial.is_empty());
-        self.add("uniform-loads", !walked.once.is_empty());
-        self.add("unmasked-tail", walked.unasked);
+    fn transposed_rows(&mut self, transposed: &TransposedRows) {
+        self.add("transposed-loads", !transposed.loads.is_empty());
+        self.add("transposed-stores", !transposed.stores.is_empty());
+        let evens = transposed
+            .loads
+            .iter()
+            .map(|load| load.uniform_stride)
+            .chain(transposed.stores.iter().map(|store| store.uniform_stride));
+        self.add("uneven-row-distance", evens.into_iter().any(|uniform_stride| !uniform_stride));
+        self.add("lane-trip-counts", transposed.lane_limit.is_some());
+        self.add("alias-check", !transposed.alias_checks.is_empty());
+        self.add("excluded-iterations", !transposed.partial.is_empty());
+        self.add("uniform-loads", !transposed.uniform_loads.is_empty());
+        self.add("unmasked-tail", transposed.unmasked);
     }
 }
 

@@ -33,11 +33,12 @@ pub(crate) mod yield_points;
 pub(crate) use crate::backend::host::plan::analysis::histograms::counts_only;
 pub(crate) use crate::backend::host::plan::analysis::strides::{Form, Forms};
 pub(crate) use crate::backend::host::plan::domain::div_mod::{Dividend, Division, Quotients};
-pub(crate) use crate::backend::host::plan::grid::privatize::{Privatized, TOGETHER};
+pub(crate) use crate::backend::host::plan::grid::privatize::{COMBINED_ELEMENTS, Privatized};
 pub(crate) use crate::backend::host::plan::loops::masked_exits::MaskedLoop;
 pub(crate) use crate::backend::host::plan::plan_ir::{
-    Ahead, Clash, Cut, Every, Guard, LANES, MAX_ROW, MAX_THREADS, MaskId, Multiples, Next, Node, Partners, Parts,
-    Range, Runs, Segment, Specialized, Strips, Walked, WalkedLoad, WalkedStore,
+    AliasCheck, Cut, Guard, IterationPrefetch, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Range, ResidueClass, Runs,
+    ScaledGuard, Segment, Specialized, SplitCondition, StridePrefetch, Strips, TransposedLoad, TransposedRows,
+    TransposedStore, XorPartners,
 };
 pub(crate) use crate::backend::host::plan::prefetch::next_block::{Stream, streams};
 pub(crate) use crate::backend::host::plan::regions::context::LiveAcross;
@@ -71,7 +72,7 @@ use crate::{
 };
 
 /// Plans with more segments than this have one function for each segment.
-pub(crate) const MOST_SEGMENTS: u64 = 24;
+pub(crate) const MAX_SEGMENTS: u64 = 24;
 
 /// The vector properties of the planned CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,20 +91,20 @@ impl Vectors {
 /// The transformations that a plan may use, and its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
-struct Asked {
+struct PlanOptions {
     /// The code is optimized.
     opt: bool,
     /// Loops are interchanged with the thread loop, guards become bounds of thread loops, and memory that no thread
     /// writes may be loaded once for the block.
-    together: bool,
+    interchange: bool,
     /// Loops with strided accesses are interchanged. They need strips.
     strided: bool,
     /// Such loops may call math functions. They need transposition.
-    turned: bool,
+    strided_math: bool,
     /// Such loops may have a trip count for each thread. They need transposition.
-    uneven: bool,
+    lane_trip_counts: bool,
     /// Loops with divergent exits are masked; the value says where they assign the values of the first exit.
-    leaving: Option<ExitAssignments>,
+    masked_loops: Option<ExitAssignments>,
     /// The body has a version that is split where a quotient of the index changes.
     quotients: bool,
     /// The vector properties of the planned CPU.
@@ -111,22 +112,22 @@ struct Asked {
     /// Warps become blocks if they do not synchronize with each other.
     warp_blocks: bool,
     /// The plan records the names of the rewrites that change the kernel.
-    records: bool,
+    record_rewrites: bool,
 }
 
-impl Asked {
+impl PlanOptions {
     /// No transformation: each thread executes the program in its order.
     const PLAIN: Self = Self {
         opt: false,
-        together: false,
+        interchange: false,
         strided: false,
-        turned: false,
-        uneven: false,
-        leaving: None,
+        strided_math: false,
+        lane_trip_counts: false,
+        masked_loops: None,
         quotients: false,
         vectors: Vectors::PLAIN,
         warp_blocks: false,
-        records: false,
+        record_rewrites: false,
     };
 }
 
@@ -147,14 +148,14 @@ pub(crate) struct Plan {
     /// The context arrays: values that are live across barriers.
     pub live_across: LiveAcross,
     /// By the local's index: the local is varying, so each thread has its own value.
-    pub own: Vec<bool>,
+    pub varying: Vec<bool>,
     /// The rematerializable locals.
     pub fixed: Rematerializable,
     /// The yield points.
     pub polling: Polling,
     /// Neighboring blocks along `x` may be merged if `blockDim.x` equals each of these numbers. `None` if they never
     /// may.
-    pub joins: Option<Vec<i64>>,
+    pub merge_extents: Option<Vec<i64>>,
     /// Rows of merged blocks may be longer than a block, if there are no context arrays and masks.
     pub long_rows: bool,
     /// The loops with divergent exits.
@@ -164,13 +165,13 @@ pub(crate) struct Plan {
     /// The axis of the launch that is exchanged with `x`.
     pub x_axis: u8,
     /// The program has barriers, and its code is optimized.
-    pub waits: bool,
+    pub has_barriers: bool,
     /// The expected row length of a block with barriers.
     pub row_width: Option<u64>,
     /// Each warp is a block: the plan is for launches whose `blockDim.x` is a multiple of 32.
     pub warp_blocks: bool,
     /// Rows are expected to be one warp each. Only with `warp_blocks`.
-    pub narrow: bool,
+    pub warp_rows: bool,
     /// Arrays that each worker accumulates into a private copy.
     pub privatized: Vec<Privatized>,
     /// The names of the rewrites that changed the kernel, if they are recorded.
@@ -178,58 +179,58 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans the kernel of a module; `None` if it has none. `records` makes the plan record the names of the rewrites
-    /// that changed the kernel ([`features`]), which takes time.
-    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, records: bool) -> Option<Self> {
-        let turned = opt && vectors.masks;
-        let mut asked = Asked {
+    /// Plans the kernel of a module; `None` if it has none. `record_rewrites` makes the plan record the names of the
+    /// rewrites that changed the kernel ([`features`]), which takes time.
+    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, record_rewrites: bool) -> Option<Self> {
+        let strided_math = opt && vectors.masks;
+        let mut options = PlanOptions {
             opt,
-            together: true,
+            interchange: true,
             strided: opt,
-            turned,
-            uneven: turned,
-            leaving: opt.then_some(ExitAssignments::AfterLoop),
+            strided_math,
+            lane_trip_counts: strided_math,
+            masked_loops: opt.then_some(ExitAssignments::AfterLoop),
             quotients: opt,
             vectors,
             warp_blocks: opt,
-            records,
+            record_rewrites,
         };
         loop {
-            let (plan, marked) = Self::with(module, asked)?;
-            let interchange::Marked { strided, tiles, turned, uneven, .. } = marked;
-            let uneven: Vec<LocalId> = uneven.iter().map(|uneven| uneven.counter).collect();
-            if !strip_mine::hold_transposed(&plan.cut.nodes, &uneven) {
-                asked.uneven = false;
+            let (plan, interchanged) = Self::with(module, options)?;
+            let interchange::InterchangedLoops { strided, tiles, strided_math, lane_trip_counts, .. } = interchanged;
+            let lane_trip_counts: Vec<LocalId> = lane_trip_counts.iter().map(|counts| counts.counter).collect();
+            if !strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts) {
+                options.lane_trip_counts = false;
                 continue;
             }
-            if !strip_mine::hold_transposed(&plan.cut.nodes, &turned) {
-                asked.turned = false;
+            if !strip_mine::are_transposed(&plan.cut.nodes, &strided_math) {
+                options.strided_math = false;
                 continue;
             }
             let strided = [strided, tiles].concat();
             let (nodes, live_across) = (&plan.cut.nodes, &plan.live_across.locals);
             let holds_left = if plan.warp_blocks {
-                strip_mine::warp_holds_left(nodes, &plan.masked_loops, live_across)
+                strip_mine::masked_loops_are_in_warp(nodes, &plan.masked_loops, live_across)
             } else {
-                strip_mine::hold_left(nodes, &plan.masked_loops)
+                strip_mine::masked_loops_are_in_strips(nodes, &plan.masked_loops)
             };
             // A warp is one strip.
-            let holds_exits = plan.warp_blocks || strip_mine::hold_exits(nodes, &plan.masked_loops);
-            let next = Asked {
-                strided: asked.strided && strip_mine::hold_all(&plan.cut.nodes, &strided),
-                leaving: match asked.leaving.filter(|_| holds_left) {
+            let holds_exits = plan.warp_blocks || strip_mine::exit_assignments_are_in_strips(nodes, &plan.masked_loops);
+            let next = PlanOptions {
+                strided: options.strided && strip_mine::are_in_strips(&plan.cut.nodes, &strided),
+                masked_loops: match options.masked_loops.filter(|_| holds_left) {
                     Some(_) if !holds_exits => Some(ExitAssignments::InExitBranch),
                     exits => exits,
                 },
                 // A segment that is a function of its own does not support partial rows.
-                quotients: asked.quotients && (plan.quotients.is_none() || plan.segments <= MOST_SEGMENTS),
-                warp_blocks: asked.warp_blocks && (!plan.warp_blocks || plan.segments <= MOST_SEGMENTS),
-                ..asked
+                quotients: options.quotients && (plan.quotients.is_none() || plan.segments <= MAX_SEGMENTS),
+                warp_blocks: options.warp_blocks && (!plan.warp_blocks || plan.segments <= MAX_SEGMENTS),
+                ..options
             };
-            if next == asked {
+            if next == options {
                 return Some(plan);
             }
-            asked = next;
+            options = next;
         }
     }
 
@@ -237,7 +238,7 @@ impl Plan {
     /// order.
     pub(crate) fn sanitized(module: &Module) -> Option<Self> {
         let mut module = eligible::without_meetings(module)?;
-        let (mut plan, ..) = Self::with(&module, Asked::PLAIN)?;
+        let (mut plan, ..) = Self::with(&module, PlanOptions::PLAIN)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && eligible::go_together(&plan.cut.nodes);
         // The nodes share expressions and locals with the original body, and the recorder refers to that body.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
@@ -245,19 +246,19 @@ impl Plan {
         goes.then_some(plan)
     }
 
-    /// Makes one plan with the transformations of `asked`. Also returns the interchanged loops.
-    fn with(module: &Module, asked: Asked) -> Option<(Self, interchange::Marked)> {
-        let Asked { opt, together, strided, turned, uneven, .. } = asked;
+    /// Makes one plan with the transformations of `options`. Also returns the interchanged loops.
+    fn with(module: &Module, options: PlanOptions) -> Option<(Self, interchange::InterchangedLoops)> {
+        let PlanOptions { opt, interchange, strided, strided_math, lane_trip_counts, .. } = options;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
         let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
-        let waits = has_barrier && opt;
-        let mut rewrites = features::Rewrites::new(asked.records);
+        let has_barriers = has_barrier && opt;
+        let mut rewrites = features::Rewrites::new(options.record_rewrites);
         let mut module = module.clone();
-        let warp_blocks = asked.warp_blocks && module.assumed().warps;
+        let warp_blocks = options.warp_blocks && module.assumed().warps;
         let x_axis = if opt && !warp_blocks { permute_axes::best(&module, kernel, &effects) } else { 0 };
         permute_axes::exchange(&mut module, x_axis);
-        let joins = merge_blocks::extents(&module, &effects).filter(|_| opt && !warp_blocks);
+        let merge_extents = merge_blocks::extents(&module, &effects).filter(|_| opt && !warp_blocks);
         if has_barrier {
             let before = module.functions[kernel].exprs.len();
             inline::barrier_functions(&mut module, &effects);
@@ -269,7 +270,7 @@ impl Plan {
             .flat_map(|never| function.params.iter().copied().zip(never))
             .filter_map(|(param, never)| never.then_some(param))
             .collect();
-        if together {
+        if interchange {
             for &param in &read_only {
                 function.locals[param].never_written = true;
             }
@@ -278,7 +279,7 @@ impl Plan {
         let mut body = std::mem::take(&mut function.body);
         let privatized =
             if opt && !warp_blocks { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
-        let narrow = warp_blocks && split_warps::rewrite(&mut function, &body);
+        let warp_rows = warp_blocks && split_warps::rewrite(&mut function, &body);
         if opt {
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
@@ -289,7 +290,7 @@ impl Plan {
         }
         let is_short = opt && version_extent::copy(&module, &mut function, &mut body);
         rewrites.add("short-extent-version", is_short);
-        let quotients = if asked.quotients && joins.is_some() && !is_short {
+        let quotients = if options.quotients && merge_extents.is_some() && !is_short {
             div_mod::copy(&module, &mut function, &mut body)
         } else {
             None
@@ -332,21 +333,26 @@ impl Plan {
                 step("boundary-partition", &boundary::divide);
             }
         }
-        let marked = if together {
-            interchange::mark(
+        let interchanged = if interchange {
+            interchange::interchange_loops(
                 &mut function,
                 &mut body,
-                interchange::Kinds { strided: strided && !warp_blocks, turned, uneven, math: true },
+                interchange::InterchangeKinds {
+                    strided: strided && !warp_blocks,
+                    strided_math,
+                    lane_trip_counts,
+                    math: true,
+                },
             )
         } else {
-            interchange::Marked::default()
+            interchange::InterchangedLoops::default()
         };
-        rewrites.add_marked(&marked);
-        let leaving = match asked.leaving {
-            Some(exits) => masked_exits::mark(&mut function, &mut body, exits),
+        rewrites.add_interchanged(&interchanged);
+        let masked_loops = match options.masked_loops {
+            Some(exits) => masked_exits::mask_loops(&mut function, &mut body, exits),
             None => Vec::new(),
         };
-        let has_barrier = marked.any || !leaving.is_empty() || has_barrier;
+        let has_barrier = interchanged.any || !masked_loops.is_empty() || has_barrier;
         rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
             lower::lower_for_loops(&mut module, function, body, warp_blocks);
         });
@@ -355,9 +361,9 @@ impl Plan {
             let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
             let assigned = distribute::count_assigned(&function, &body);
             let groups = distribute::Groups { fixed: &fixed, assigned };
-            let offsets = marked.strides.iter().map(|stride| stride.offset);
-            let together: Vec<LocalId> = marked.counters.iter().copied().chain(offsets).collect();
-            let marks = (together.as_slice(), leaving.as_slice());
+            let offsets = interchanged.strides.iter().map(|stride| stride.offset);
+            let counters: Vec<LocalId> = interchanged.counters.iter().copied().chain(offsets).collect();
+            let marks = (counters.as_slice(), masked_loops.as_slice());
             let cut = form::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
             (uniformity, cut)
         } else {
@@ -383,58 +389,58 @@ impl Plan {
                     segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
                 }
                 // A group runs once for a range of its row, so the guards around it may become bounds.
-                Runs::EachThread | Runs::OneThread | Runs::Groups if together => peeler.peel(segment),
+                Runs::EachThread | Runs::OneThread | Runs::Groups if interchange => peeler.peel(segment),
                 Runs::EachThread | Runs::OneThread | Runs::Groups => {}
             }
             if opt && !warp_blocks && segment.runs == Runs::EachThread {
-                peeler.peel_outside(segment);
+                peeler.peel_excluded_range(segment);
             }
             if warp_blocks && segment.runs == Runs::EachThread {
                 steady_state::find(&mut peeler, segment);
             }
-            if opt && !warp_blocks && segment.runs == Runs::EachThread && segment.outside.is_none() {
+            if opt && !warp_blocks && segment.runs == Runs::EachThread && segment.excluded_range.is_none() {
                 xor_partner::find(&mut peeler, &cells, segment);
-                if segment.partners.is_none() {
+                if segment.xor_partners.is_none() {
                     residue::find(&mut peeler, segment, false);
                     scaled::find(&mut peeler, segment);
                 }
-                if segment.partners.is_none() && segment.every.is_none() && segment.multiples.is_none() {
+                if segment.xor_partners.is_none() && segment.residue_class.is_none() && segment.scaled_guard.is_none() {
                     steady_state::find(&mut peeler, segment);
                 }
-                if segment.partners.is_none()
+                if segment.xor_partners.is_none()
                     && segment.steady_state.is_none()
-                    && segment.multiples.is_none()
-                    && segment.every.is_none()
+                    && segment.scaled_guard.is_none()
+                    && segment.residue_class.is_none()
                 {
                     residue::find(&mut peeler, segment, true);
                 }
                 segment.scatters = scaled::scatters(&mut peeler, &segment.body);
             }
         });
-        if opt && !warp_blocks && joins.is_none() {
-            next_stride::find(&peeler, &marked, &mut cut.nodes);
+        if opt && !warp_blocks && merge_extents.is_none() {
+            next_stride::find(&peeler, &interchanged, &mut cut.nodes);
         }
         let row_width = if opt && has_barrier { fixed_rows::width(peeler.function, &fixed) } else { None };
-        if waits && !warp_blocks && segments <= MOST_SEGMENTS {
+        if has_barriers && !warp_blocks && segments <= MAX_SEGMENTS {
             next_iteration::find(&peeler, &mut cut.nodes);
         }
         if warp_blocks {
-            split_warps::ask_lanes(&mut cut.nodes);
-        } else if opt && segments <= MOST_SEGMENTS {
-            let width = if joins.is_some() { strip_mine::WIDEST } else { strip_mine::IN_BLOCK };
-            let by_eights = asked.vectors.pairs && fixed_rows::come_by(strip_mine::MORE_ROWS, &module, row_width);
+            split_warps::guard_lanes(&mut cut.nodes);
+        } else if opt && segments <= MAX_SEGMENTS {
+            let width = if merge_extents.is_some() { strip_mine::MAX_WIDTH } else { strip_mine::BLOCK_WIDTH };
+            let by_eights = options.vectors.pairs && fixed_rows::come_by(strip_mine::MAX_ROWS, &module, row_width);
             let widths = (width, Some(fixed_rows::length(&module)), by_eights);
-            strip_mine::make(&peeler, widths, (&marked, &leaving), &mut cut.nodes);
+            strip_mine::make(&peeler, widths, (&interchanged, &masked_loops), &mut cut.nodes);
             if let Some(width) = row_width {
-                next_iteration::hand_on(width, &mut cut.nodes);
+                next_iteration::move_to_strips(width, &mut cut.nodes);
             }
-            if asked.vectors.masks {
-                transpose::make(&mut peeler, &marked, &mut cut.nodes);
+            if options.vectors.masks {
+                transpose::make(&mut peeler, &interchanged, &mut cut.nodes);
             }
         }
         plan_ir::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
-        live_across.locals = strip_mine::kept(&cut.nodes);
-        let own = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
+        live_across.locals = strip_mine::context_locals(&cut.nodes);
+        let varying = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
         let polling = Polling::of(&module);
         module.functions[kernel] = function;
         let plan = Self {
@@ -444,22 +450,22 @@ impl Plan {
             cut,
             segments,
             live_across,
-            own,
+            varying,
             fixed,
             polling,
-            joins,
-            long_rows: !marked.far,
-            masked_loops: leaving,
+            merge_extents,
+            long_rows: !interchanged.may_wrap,
+            masked_loops,
             quotients,
             x_axis,
-            waits,
+            has_barriers,
             row_width,
             warp_blocks,
-            narrow,
+            warp_rows,
             privatized,
             rewrites,
         };
-        Some((plan, marked))
+        Some((plan, interchanged))
     }
 }
 
@@ -489,24 +495,25 @@ pub(crate) fn for_stacks(module: &Module, circles: &Circles) -> Module {
 /// The guarded regions of a body, and its divergence. A fixpoint: a local that threads assign is varying, so that only
 /// code that runs once for the block assigns uniform locals.
 fn shared_by_block(function: &Function, body: &[Stmt], fixed: &Rematerializable) -> (Regions, Uniformity) {
-    let (mut pinned, mut apart) = (Vec::new(), Vec::new());
+    let (mut pinned, mut differing) = (Vec::new(), Vec::new());
     loop {
-        let regions = Regions::of(function, body, fixed, &apart);
+        let regions = Regions::of(function, body, fixed, &differing);
         let uniformity = Uniformity::of(function, body, &regions, &pinned);
         let assigned = form::assigned_by_threads(function, body, &uniformity);
-        let differ: Vec<LocalId> = regions.offsets().filter(|&offset| uniformity.local_varies(offset)).collect();
-        if assigned.is_empty() && differ.is_empty() {
+        let varying_offsets: Vec<LocalId> =
+            regions.offsets().filter(|&offset| uniformity.local_varies(offset)).collect();
+        if assigned.is_empty() && varying_offsets.is_empty() {
             return (regions, uniformity);
         }
         pinned.extend(assigned);
-        apart.extend(differ);
+        differing.extend(varying_offsets);
     }
 }
 
 /// All locals are varying, except parameters.
 fn all_own(function: &Function) -> Uniformity {
-    let own: Vec<_> = function.locals.iter().map(|(id, _)| id).filter(|id| !function.params.contains(id)).collect();
-    Uniformity::of(function, &[], &Regions::default(), &own)
+    let varying: Vec<_> = function.locals.iter().map(|(id, _)| id).filter(|id| !function.params.contains(id)).collect();
+    Uniformity::of(function, &[], &Regions::default(), &varying)
 }
 
 /// Replaces each parameter that the body assigns by a new local, which is copied to the old one at entry. Parameters

@@ -82,14 +82,14 @@ pub(crate) enum Node {
         /// The mask of the threads that are still in the loop, if its exits are divergent.
         mask: Option<MaskId>,
         /// The mask of the threads that have not skipped the rest of the iteration, if a `continue` is divergent.
-        turn_mask: Option<MaskId>,
+        continue_mask: Option<MaskId>,
         /// The body.
         body: Vec<Node>,
         /// The latch: nodes that run between two iterations.
         step: Vec<Node>,
     },
     /// Several iterations of the enclosing loop at once, in which each thread traverses its own row.
-    Walked(Box<Walked>),
+    TransposedRows(Box<TransposedRows>),
     /// All threads leave the innermost [`Node::Loop`].
     Break,
     /// All threads continue with the step of the innermost [`Node::Loop`].
@@ -115,18 +115,19 @@ pub(crate) struct Strips {
     pub exact: bool,
     /// The nodes contain strided accesses: the code of the lanes is interleaved as scalar code and not vectorized.
     pub scalar: bool,
-    /// All loops with strided accesses are transposed ([`Node::Walked`]). The remainder strip is vectorized, too.
+    /// All loops with strided accesses are transposed ([`Node::TransposedRows`]). The remainder strip is vectorized,
+    /// too.
     pub transposed: bool,
     /// Uniform locals that the nodes assign. Each strip begins with their values from before the first strip.
     pub shared: Vec<LocalId>,
     /// Context locals that have an element for each lane of the strip.
     pub lane_locals: Vec<LocalId>,
     /// Those of `lane_locals` that are live into the strip.
-    pub inward: Vec<LocalId>,
+    pub live_in: Vec<LocalId>,
     /// Those of `lane_locals` that are live out of the strip.
-    pub outward: Vec<LocalId>,
+    pub live_out: Vec<LocalId>,
     /// Segments before the strip whose prefetches for the next iteration the strip emits, row by row
-    /// ([`Segment::next`]).
+    /// ([`Segment::iteration_prefetches`]).
     pub before: Vec<Segment>,
 }
 
@@ -143,68 +144,68 @@ impl Strips {
 /// one vector of lanes per iteration, and runs the iterations in order. Stores are transposed the other way round.
 /// [`transpose`](super::vector::transpose) creates it.
 #[derive(Clone, Debug)]
-pub(crate) struct Walked {
+pub(crate) struct TransposedRows {
     /// The induction variable. At least one iteration is left.
     pub counter: LocalId,
     /// The limit of the induction variable. It is loop-invariant.
     pub limit: ExprId,
     /// The limit of each thread, if trip counts differ between threads.
-    pub own_limit: Option<ExprId>,
+    pub lane_limit: Option<ExprId>,
     /// Context locals that the iterations store, if trip counts differ between threads. A thread keeps the values of
     /// its own last iteration.
     pub last_values: Vec<LocalId>,
     /// A segment without a body: the locals that a thread loads and recomputes to evaluate its addresses.
     pub rows: Segment,
     /// The loads that are executed before the iterations.
-    pub loads: Vec<WalkedLoad>,
+    pub loads: Vec<TransposedLoad>,
     /// The stores that are executed after the iterations.
-    pub stores: Vec<WalkedStore>,
+    pub stores: Vec<TransposedStore>,
     /// Pairs of pointers that may alias. If a pair does, the strip runs one iteration of `nodes`.
-    pub clashes: Vec<Clash>,
+    pub alias_checks: Vec<AliasCheck>,
     /// Loads of one element for all threads, each with the same load as each iteration executes it once for the strip.
-    pub once: Vec<(ExprId, ExprId)>,
+    pub uniform_loads: Vec<(ExprId, ExprId)>,
     /// Values of the induction variable for which a thread does not execute all of the loads. The strip runs such an
     /// iteration as one iteration of `nodes`.
     pub partial: Vec<ExprId>,
     /// An iteration has no effect that an inactive lane must not have, except for the transposed loads and stores: the
     /// body needs no mask.
-    pub unasked: bool,
+    pub unmasked: bool,
     /// The nodes of one iteration, without the loop test.
     pub nodes: Vec<Node>,
     /// The same for iterations in which all threads execute all loads, without the branches that test for that.
-    pub plain: Vec<Node>,
+    pub unconditional: Vec<Node>,
     /// The latch of the loop.
     pub step: Vec<Node>,
 }
 
 /// A load of the next element of a row in each iteration.
 #[derive(Clone, Debug)]
-pub(crate) struct WalkedLoad {
+pub(crate) struct TransposedLoad {
     /// The loads.
     pub loads: Vec<ExprId>,
     /// The address that the next iteration loads from.
     pub pointer: ExprId,
     /// The distance between the addresses of neighboring threads is uniform.
-    pub even: bool,
+    pub uniform_stride: bool,
 }
 
 /// A store to the next element of a row in each iteration.
 #[derive(Clone, Debug)]
-pub(crate) struct WalkedStore {
-    /// The pointers of the stores in [`Walked::plain`]. No other expression contains them.
+pub(crate) struct TransposedStore {
+    /// The pointers of the stores in [`TransposedRows::unconditional`]. No other expression contains them.
     pub pointers: Vec<ExprId>,
     /// Loads of the value that the same iteration has stored.
     pub reads: Vec<ExprId>,
     /// The address that the next iteration stores to.
     pub pointer: ExprId,
     /// The distance between the addresses of neighboring threads is uniform.
-    pub even: bool,
+    pub uniform_stride: bool,
 }
 
 /// Two pointers of a thread that clash if `from < second - first < to`, in bytes: several iterations at once would then
 /// differ from the same iterations in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clash {
+pub(crate) struct AliasCheck {
     /// The first pointer.
     pub first: ExprId,
     /// The second pointer.
@@ -246,12 +247,12 @@ pub(crate) struct Segment {
     /// Context locals that are stored at the end.
     pub store: Vec<LocalId>,
     /// In strips: the guard that selects the lanes that run the segment.
-    pub some: Option<Guard>,
+    pub lane_guard: Option<Guard>,
     /// In strips: the segment only computes the maximum of an expression over the lanes and assigns it to a uniform
     /// local.
-    pub largest: Option<(LocalId, ExprId)>,
+    pub lane_max: Option<(LocalId, ExprId)>,
     /// In vectorized strips: the segment cannot be vectorized, and runs for one lane after the other.
-    pub alone: bool,
+    pub scalar_lanes: bool,
     /// The guard of the segment: a thread that does not pass it has no effect. [`form`](super::regions::form) sets it
     /// to the guards of the enclosing nodes; [`guards`](super::domain::guards) adds those of the body.
     pub guard: Option<Guard>,
@@ -259,25 +260,25 @@ pub(crate) struct Segment {
     /// local arrays.
     pub parallel: bool,
     /// Loads of a later iteration to prefetch. [`next_stride`](super::prefetch::next_stride) finds them.
-    pub ahead: Vec<Ahead>,
+    pub stride_prefetches: Vec<StridePrefetch>,
     /// Loads of the next iteration of the enclosing loop to prefetch.
     /// [`next_iteration`](super::prefetch::next_iteration) finds them.
-    pub next: Vec<Next>,
+    pub iteration_prefetches: Vec<IterationPrefetch>,
     /// The steady-state copy of the body. [`steady_state`](super::domain::steady_state) creates it.
     pub steady_state: Option<Specialized>,
     /// In sanitized code: shared arrays whose reads cannot race. [`race_free`](super::sanitize::race_free) finds them.
     pub race_free: Vec<SharedId>,
     /// A range of threads, among those that pass the guard, that do nothing. The threads on both sides of it run the
     /// body.
-    pub outside: Option<Guard>,
+    pub excluded_range: Option<Guard>,
     /// The copies of the body for XOR partners. [`xor_partner`](super::domain::xor_partner) creates them.
-    pub partners: Option<Partners>,
+    pub xor_partners: Option<XorPartners>,
     /// The body for the threads of one residue class, if no other thread has an effect.
     /// [`residue`](super::domain::residue) creates it.
-    pub every: Option<Every>,
+    pub residue_class: Option<ResidueClass>,
     /// The body for indices with a non-unit stride, without tests for negative indices. It may run for the threads up
     /// to a computed position alone, if no other thread has an effect. [`scaled`](super::domain::scaled) creates it.
-    pub multiples: Option<Multiples>,
+    pub scaled_guard: Option<ScaledGuard>,
     /// The threads store at an unknown distance from each other: the loop is not vectorized.
     pub scatters: bool,
 }
@@ -304,7 +305,7 @@ pub(crate) enum Runs {
 
 /// Two copies of a body that accesses the element of an XOR partner, whose index differs in one bit.
 #[derive(Clone, Debug)]
-pub(crate) struct Partners {
+pub(crate) struct XorPartners {
     /// One range, whose value is the thread's index, and whose bound is the bit.
     pub sides: Guard,
     /// The copy for threads whose bit is clear.
@@ -315,7 +316,7 @@ pub(crate) struct Partners {
 
 /// A body that runs for the threads of one residue class.
 #[derive(Clone, Debug)]
-pub(crate) struct Every {
+pub(crate) struct ResidueClass {
     /// A range whose value is the dividend and whose bound is the residue. A second range has the modulus as its bound,
     /// if that is not a constant.
     pub of: Guard,
@@ -329,7 +330,7 @@ pub(crate) struct Every {
 
 /// A body whose indices grow by more than one from thread to thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Multiples {
+pub(crate) struct ScaledGuard {
     /// Two ranges for each index. The first has the value for the row's first thread and the value it is compared with;
     /// the bound of the second is the growth per thread.
     pub of: Guard,
@@ -342,7 +343,7 @@ pub(crate) struct Multiples {
 
 /// A unit-stride load of a thread loop, and the distance to the address of the next iteration.
 #[derive(Clone, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct StridePrefetch {
     /// The address of a thread's element.
     pub pointer: ExprId,
     /// The distance in elements: a uniform `I64`.
@@ -353,7 +354,7 @@ pub(crate) struct Ahead {
 
 /// A unit-stride load of a thread loop in the next iteration of a uniform loop around it.
 #[derive(Clone, Debug)]
-pub(crate) struct Next {
+pub(crate) struct IterationPrefetch {
     /// The address of a thread's element.
     pub pointer: ExprId,
     /// The size of an element in bytes.
@@ -444,7 +445,7 @@ pub(crate) struct Range {
 
 /// A condition, split into conjuncts.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct SplitCondition {
     /// The conjuncts that become the guard of a row.
     pub guard: Guard,
     /// The conjuncts that each thread tests, and whether each is negated.
@@ -460,7 +461,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &[]],
             Self::Strips(strips) => [&strips.nodes, &[]],
-            Self::Walked(walked) => [&walked.nodes, &walked.step],
+            Self::TransposedRows(transposed) => [&transposed.nodes, &transposed.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&[], &[]]
             }
@@ -474,7 +475,7 @@ impl Node {
             | Self::Loop { body: first, step: second, .. } => [first, second],
             Self::Guarded { inside, .. } => [inside, &mut []],
             Self::Strips(strips) => [&mut strips.nodes, &mut []],
-            Self::Walked(walked) => [&mut walked.nodes, &mut walked.step],
+            Self::TransposedRows(transposed) => [&mut transposed.nodes, &mut transposed.step],
             Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
                 [&mut [], &mut []]
             }

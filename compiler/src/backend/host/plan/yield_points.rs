@@ -21,7 +21,7 @@ use crate::{
 
 /// Loops with at most this many iterations, including those of nested loops, count as straight code: LLVM may unroll
 /// them and vectorize the code around them.
-const FEW_TURNS: u64 = 256;
+const MAX_SHORT_TRIP_COUNT: u64 = 256;
 
 /// Properties of a function.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,9 +87,9 @@ impl Polling {
         self.waiting.in_loop(function, body, step)
     }
 
-    /// Whether statements may have more than [`FEW_TURNS`] iterations.
+    /// Whether statements may have more than [`MAX_SHORT_TRIP_COUNT`] iterations.
     pub(crate) fn for_long(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> bool {
-        self.turns(function, fixed, list) > FEW_TURNS
+        self.turns(function, fixed, list) > MAX_SHORT_TRIP_COUNT
     }
 
     /// Whether a call is followed by a yield point.
@@ -103,9 +103,9 @@ impl Polling {
         self.called(func).on_circle.then_some(self.waiting.circles)
     }
 
-    /// Whether a call of a function, or a block of a kernel, may have more than [`FEW_TURNS`] iterations.
+    /// Whether a call of a function, or a block of a kernel, may have more than [`MAX_SHORT_TRIP_COUNT`] iterations.
     pub(crate) fn call_is_long(&self, func: FuncId) -> bool {
-        self.called(func).turns > FEW_TURNS
+        self.called(func).turns > MAX_SHORT_TRIP_COUNT
     }
 
     fn called(&self, func: FuncId) -> Called {

@@ -36,7 +36,7 @@ def k(out):
         out[y, x] += x * 1000 + y + 1
 ";
     let plan = Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel");
-    assert_eq!(plan.joins, Some(Vec::new()));
+    assert_eq!(plan.merge_extents, Some(Vec::new()));
     each_shape(source, |y, x, _, _| x * 1000 + y + 1);
 }
 
@@ -49,7 +49,7 @@ def k(out):
     if x < w and y < h:
         out[y, x] += cuda.threadIdx.x * 10000 + cuda.blockIdx.x * 100 + cuda.threadIdx.y + 1
 ";
-    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel").joins, None);
+    assert_eq!(Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel").merge_extents, None);
     each_shape(source, |y, x, [w, h, _], _| x % i64::from(w) * 10_000 + x / i64::from(w) * 100 + y % i64::from(h) + 1);
 }
 
@@ -63,7 +63,7 @@ def k(out):
 ";
     let signature = "void(int64[::1])";
     assert_eq!(
-        Plan::of(&module(source, signature), true, Vectors::PLAIN, false).expect("a kernel").joins,
+        Plan::of(&module(source, signature), true, Vectors::PLAIN, false).expect("a kernel").merge_extents,
         Some(vec![16])
     );
     let kernel = kernel(source, signature);

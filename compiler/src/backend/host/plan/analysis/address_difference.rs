@@ -25,14 +25,14 @@ use crate::{
 };
 
 /// The maximum number of monomials of a polynomial.
-const MOST_PRODUCTS: usize = 16;
+const MAX_PRODUCTS: usize = 16;
 
 /// A constant's absolute value is less than two to the power of this.
 const CONSTANT_BITS: u32 = u64::BITS - 2;
 
 /// The address of an element: a base pointer and a symbolic index.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Address {
     base: ExprId,
     scale: u32,
     index: Polynomial,
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 type Polynomial = BTreeMap<Vec<usize>, i128>;
 
 /// The state of the analysis of a function.
-pub(crate) struct Places<'a> {
+pub(crate) struct Addresses<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
     factors: Vec<ExprId>,
@@ -55,10 +55,10 @@ pub(crate) struct Places<'a> {
     coalesced: bool,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Addresses<'a> {
     /// Analyzes the loads of a function's code.
     pub(crate) fn of(function: &'a Function, fixed: &'a Rematerializable, body: &[Stmt]) -> Self {
-        let mut places = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
+        let mut addresses = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
         let mut loads = Vec::new();
         for_each_stmt(body, &mut |stmt| {
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
@@ -68,14 +68,15 @@ impl<'a> Places<'a> {
             });
         });
         for pointer in loads {
-            let place = places.place(pointer);
-            places.coalesced &= place.is_some_and(|place| places.is_step(&place.index) || places.is_one(&place.index));
+            let address = addresses.address(pointer);
+            addresses.coalesced &=
+                address.is_some_and(|address| addresses.is_step(&address.index) || addresses.is_one(&address.index));
         }
-        places
+        addresses
     }
 
     /// The address of a pointer, if its index is a polynomial.
-    pub(crate) fn place(&mut self, pointer: ExprId) -> Option<Place> {
+    pub(crate) fn address(&mut self, pointer: ExprId) -> Option<Address> {
         let ExprKind::Offset { base, index, scale } = self.function.exprs[pointer].kind else { return None };
         let before = if let ExprKind::Binary(BinaryOp::Add, before, constant) = self.function.exprs[index].kind
             && self.function.int(constant).is_some()
@@ -84,26 +85,26 @@ impl<'a> Places<'a> {
         } else {
             index
         };
-        Some(Place { base, scale, index: self.polynomial(index)?, before })
+        Some(Address { base, scale, index: self.polynomial(index)?, before })
     }
 
     /// Whether two accesses of a thread are never to the same element.
-    pub(crate) fn are_apart(&self, a: &Place, b: &Place) -> bool {
+    pub(crate) fn are_disjoint(&self, a: &Address, b: &Address) -> bool {
         if a.scale != b.scale || !self.is_same(a.base, b.base) {
             return false;
         }
-        let mut apart = a.index.clone();
+        let mut difference = a.index.clone();
         for (factors, times) in &b.index {
-            let sum = apart.entry(factors.clone()).or_default();
+            let sum = difference.entry(factors.clone()).or_default();
             *sum = sum.saturating_sub(*times);
         }
-        apart.retain(|_, times| *times != 0);
+        difference.retain(|_, times| *times != 0);
         let fits = |times: i128, bits: u32| times.unsigned_abs() < 1 << bits;
         // Without unit stride along `x`, LLVM would vectorize the annotated accesses element by element, which does not
         // pay.
         let is_row = self.coalesced && self.is_step(&a.index);
-        let apart: Vec<_> = apart.into_iter().collect();
-        let [(factors, times)] = apart.as_slice() else { return false };
+        let difference: Vec<_> = difference.into_iter().collect();
+        let [(factors, times)] = difference.as_slice() else { return false };
         match factors.as_slice() {
             [] => fits(*times, CONSTANT_BITS) && (is_row || self.is_same(a.before, b.before)),
             // If the extent is 0, the array has no elements, and neither access is executed.
@@ -220,8 +221,8 @@ impl<'a> Places<'a> {
         let (a, b) = (self.polynomial(a)?, self.polynomial(b)?);
         let mut sum = Polynomial::new();
         let mut add = |factors: Vec<usize>, times: i128| -> Option<()> {
-            let place = sum.entry(factors).or_default();
-            *place = place.checked_add(times)?;
+            let coefficient = sum.entry(factors).or_default();
+            *coefficient = coefficient.checked_add(times)?;
             Some(())
         };
         match times {
@@ -240,7 +241,7 @@ impl<'a> Places<'a> {
             }
         }
         sum.retain(|_, times| *times != 0);
-        (sum.len() <= MOST_PRODUCTS).then_some(sum)
+        (sum.len() <= MAX_PRODUCTS).then_some(sum)
     }
 
     /// The polynomial of an opaque value: a factor, which must be invariant.

@@ -3,10 +3,10 @@
 use crate::ir::ExprId;
 
 /// The maximum number of terms of a sum.
-const MOST_TERMS: usize = 6;
+const MAX_TERMS: usize = 6;
 
 /// The maximum absolute value of the constant of a sum.
-pub(crate) const LARGEST_CONSTANT: i128 = 1 << 40;
+pub(crate) const MAX_CONSTANT: i128 = 1 << 40;
 
 /// Terms, each with whether it is subtracted, and a constant.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Sum {
     pub(crate) fn plus(&self, other: &Self) -> Option<Self> {
         let terms: Vec<_> = self.terms.iter().chain(&other.terms).copied().collect();
         let constant = self.constant + other.constant;
-        (terms.len() <= MOST_TERMS && constant.abs() <= LARGEST_CONSTANT).then_some(Self { terms, constant })
+        (terms.len() <= MAX_TERMS && constant.abs() <= MAX_CONSTANT).then_some(Self { terms, constant })
     }
 
     pub(crate) fn plus_constant(&self, by: i128) -> Option<Self> {

@@ -11,7 +11,7 @@ use std::iter::repeat;
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::analysis::address_difference::{Place, Places},
+    backend::host::plan::analysis::address_difference::{Address, Addresses},
     ir::{
         Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
         Touches, Type, for_each_expr_of_stmt,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The count of an access in a loop, which LLVM may unroll.
-const MANY: u32 = 4;
+const LOOP_COUNT: u32 = 4;
 
 /// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct Accesses {
     /// A store may precede the current position.
     written: bool,
     /// The addresses of the stores, if they are pairwise different.
-    places: Option<Vec<Place>>,
+    addresses: Option<Vec<Address>>,
 }
 
 impl Accesses {
@@ -79,14 +79,14 @@ pub(crate) fn is_kept(
     read_only: &[LocalId],
     body: &[Stmt],
 ) -> bool {
-    let places = Places::of(function, fixed, body);
-    let mut order = Order { function, fixed, functions, read_only, places, memories: Vec::new(), again: Vec::new() };
+    let addresses = Addresses::of(function, fixed, body);
+    let mut order = Order { function, fixed, functions, read_only, addresses, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
     order.again.iter().all(|&(written, memory, stored)| {
         let (written, other) = (&order.memories[written], &order.memories[memory]);
         match (stored, written.root == other.root && written.space == other.space) {
             (false, _) => other.loads < 2 && written.stores < 2,
-            (true, true) => written.stores < 3 || written.places.is_some(),
+            (true, true) => written.stores < 3 || written.addresses.is_some(),
             (true, false) => written.stores < 2 && other.stores < 2,
         }
     })
@@ -97,7 +97,7 @@ struct Order<'a> {
     fixed: &'a Rematerializable,
     functions: &'a [Effects],
     read_only: &'a [LocalId],
-    places: Places<'a>,
+    addresses: Addresses<'a>,
     memories: Vec<Accesses>,
     /// Possible dependences: the written memory, the memory that a later access is to, and whether that access is a
     /// store.
@@ -135,7 +135,7 @@ impl Order<'_> {
                 StmtKind::Loop { body, step } => {
                     // The second pass has the dependences that are carried by the loop.
                     for part in [body, step, body, step] {
-                        self.block(part, MANY);
+                        self.block(part, LOOP_COUNT);
                     }
                 }
                 StmtKind::Op { op, .. } => self.anywhere(op.row().memory.reads(), op.row().memory.writes()),
@@ -153,16 +153,16 @@ impl Order<'_> {
             Type::Ptr(_, space) => space,
             Type::Scalar(_) => Space::Generic,
         };
-        let place = if store && times == 1 { self.places.place(pointer) } else { None };
-        self.touch(root(self.function, self.fixed, pointer), space, store, times, place);
+        let address = if store && times == 1 { self.addresses.address(pointer) } else { None };
+        self.touch(root(self.function, self.fixed, pointer), space, store, times, address);
     }
 
     /// Adds an address to those of stores; `None` if it may equal one of them.
-    fn apart(&self, places: Option<Vec<Place>>, place: Option<Place>) -> Option<Vec<Place>> {
-        let (mut places, place) = (places?, place?);
-        places.iter().all(|known| self.places.are_apart(known, &place)).then(|| {
-            places.push(place);
-            places
+    fn disjoint(&self, addresses: Option<Vec<Address>>, address: Option<Address>) -> Option<Vec<Address>> {
+        let (mut addresses, address) = (addresses?, address?);
+        addresses.iter().all(|known| self.addresses.are_disjoint(known, &address)).then(|| {
+            addresses.push(address);
+            addresses
         })
     }
 
@@ -170,15 +170,22 @@ impl Order<'_> {
     fn anywhere(&mut self, reads: bool, writes: bool) {
         for (done, store) in [(reads, false), (writes, true)] {
             if done {
-                self.touch(Root::Unknown, Space::Generic, store, MANY, None);
+                self.touch(Root::Unknown, Space::Generic, store, LOOP_COUNT, None);
             }
         }
     }
 
-    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32, place: Option<Place>) {
+    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32, address: Option<Address>) {
         let known = self.memories.iter().position(|memory| memory.root == root && memory.space == space);
         let memory = known.unwrap_or_else(|| {
-            self.memories.push(Accesses { root, space, loads: 0, stores: 0, written: false, places: Some(Vec::new()) });
+            self.memories.push(Accesses {
+                root,
+                space,
+                loads: 0,
+                stores: 0,
+                written: false,
+                addresses: Some(Vec::new()),
+            });
             self.memories.len() - 1
         });
         for written in 0..self.memories.len() {
@@ -191,8 +198,8 @@ impl Order<'_> {
             }
         }
         if store {
-            let places = self.memories[memory].places.take();
-            self.memories[memory].places = self.apart(places, place);
+            let addresses = self.memories[memory].addresses.take();
+            self.memories[memory].addresses = self.disjoint(addresses, address);
         }
         let memory = &mut self.memories[memory];
         memory.written |= store;

@@ -90,7 +90,7 @@ impl Uniformity {
     }
 
     /// `true` if the loop has a divergent `Continue`.
-    pub(crate) fn splits_turn(&self, stmt: &Stmt) -> bool {
+    pub(crate) fn splits_iteration(&self, stmt: &Stmt) -> bool {
         self.split_turns.contains(&ptr::from_ref(stmt))
     }
 

@@ -7,7 +7,7 @@ use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::plan_ir::{MAX_ROW, MAX_THREADS, Parts, Range},
+    backend::host::plan::plan_ir::{MAX_ROW, MAX_THREADS, Range, SplitCondition},
     ir::{
         Arith, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type,
         UnaryOp,
@@ -27,13 +27,13 @@ pub(crate) enum Form {
 
 /// The number of expressions that one query visits. Rematerializable locals are replaced by their values, which can be
 /// large.
-const EFFORT: u32 = 512;
+const MAX_VISITED: u32 = 512;
 
 /// The maximum bits of a value to which a thread index can be added without overflow.
-const NO_WRAP: u32 = u64::BITS - 2;
+const MAX_BITS: u32 = u64::BITS - 2;
 
 /// The maximum bits of a value of which a few can be added without overflow.
-const SMALL: u32 = u64::BITS - 6;
+const MAX_SMALL_BITS: u32 = u64::BITS - 6;
 
 /// The state of the analysis.
 pub(crate) struct Forms<'a> {
@@ -51,7 +51,7 @@ pub(crate) struct Forms<'a> {
 
 impl Forms<'_> {
     /// Splits a condition, or its negation, into a guard of the row and a residual for each thread.
-    pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
+    pub(crate) fn split(&self, cond: ExprId, negated: bool, parts: &mut SplitCondition) {
         self.sort(cond, negated, parts);
         let mut left = std::mem::take(&mut parts.residual);
         left.retain(|&(cond, negated)| match self.remainder(cond, negated, &parts.guard.ranges) {
@@ -64,7 +64,7 @@ impl Forms<'_> {
         parts.residual = left;
     }
 
-    fn sort(&self, cond: ExprId, negated: bool, parts: &mut Parts) {
+    fn sort(&self, cond: ExprId, negated: bool, parts: &mut SplitCondition) {
         let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
         match self.function.class(cond) {
             Class::Arith(Arith::Unary(UnaryOp::Not, a)) => return self.sort(a, !negated, parts),
@@ -129,13 +129,13 @@ impl Forms<'_> {
         let by = i64::try_from(self.function.int(by)?).ok()?;
         let times = if matches!(divide, BinaryOp::FloorDiv | BinaryOp::DivNonneg) && by > 0 {
             by
-        } else if divide == BinaryOp::Shr && (0..i64::from(SMALL)).contains(&by) {
+        } else if divide == BinaryOp::Shr && (0..i64::from(MAX_SMALL_BITS)).contains(&by) {
             1 << by
         } else {
             return None;
         };
         let wide = self.function.exprs[step].ty == Type::I64 && self.form(step) == Form::Step;
-        let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(EFFORT)) + more <= NO_WRAP;
+        let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(MAX_VISITED)) + more <= MAX_BITS;
         let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
         let first = |op| Range { value: step, op, bound, times, plus: 0, wraps: false };
         let last = |op| Range { plus: times - 1, ..first(op) };
@@ -199,12 +199,12 @@ impl Forms<'_> {
 
     /// Whether a value with unit stride may overflow within a row.
     pub(crate) fn wraps(&self, value: ExprId) -> bool {
-        self.bits(value, &Cell::new(EFFORT)) > NO_WRAP
+        self.bits(value, &Cell::new(MAX_VISITED)) > MAX_BITS
     }
 
     /// Whether an integer is so small that sums of a few such integers are exact in 64 bits.
     pub(crate) fn is_small(&self, root: ExprId) -> bool {
-        self.bits(root, &Cell::new(EFFORT)) <= SMALL
+        self.bits(root, &Cell::new(MAX_VISITED)) <= MAX_SMALL_BITS
     }
 
     /// A number of bits such that the integer's absolute value is less than two to the power of it.
@@ -250,34 +250,36 @@ impl Forms<'_> {
 
     /// Whether a value has the same stride, which may be zero, between all neighboring threads of a row. A conservative
     /// test.
-    pub(crate) fn is_even(&self, root: ExprId) -> bool {
+    pub(crate) fn has_uniform_stride(&self, root: ExprId) -> bool {
         let is_same = |id: ExprId| self.form(id) == Form::Same;
         let expr = &self.function.exprs[root];
         match expr.kind.class() {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => true,
             Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
-                self.fixed.value(local).is_some_and(|value| self.is_even(value))
+                self.fixed.value(local).is_some_and(|value| self.has_uniform_stride(value))
             }
             // 32-bit sums may wrap around before they are widened, but a special register does not.
             Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
-                is_same(a) || matches!(self.function.exprs[self.known(a)].kind, ExprKind::Special(_)) && self.is_even(a)
+                is_same(a)
+                    || matches!(self.function.exprs[self.known(a)].kind, ExprKind::Special(_))
+                        && self.has_uniform_stride(a)
             }
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::AddExact, a, b))
                 if expr.ty == Type::I64 =>
             {
-                self.is_even(a) && self.is_even(b)
+                self.has_uniform_stride(a) && self.has_uniform_stride(b)
             }
             Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) if expr.ty == Type::I64 => {
-                (self.is_even(a) && is_same(b)) || (is_same(a) && self.is_even(b))
+                (self.has_uniform_stride(a) && is_same(b)) || (is_same(a) && self.has_uniform_stride(b))
             }
-            Class::Address { base, by, .. } => self.is_even(base) && self.is_even(by),
+            Class::Address { base, by, .. } => self.has_uniform_stride(base) && self.has_uniform_stride(by),
             Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => is_same(root),
         }
     }
 
     /// The stride of an expression along a row.
     pub(crate) fn form(&self, root: ExprId) -> Form {
-        self.form_within(root, &Cell::new(EFFORT))
+        self.form_within(root, &Cell::new(MAX_VISITED))
     }
 
     fn form_within(&self, root: ExprId, effort: &Cell<u32>) -> Form {

@@ -11,7 +11,7 @@
 //! A clamp or a test in a loop over neighbors prevents the interchange of this loop with the thread loop
 //! (`loops/interchange`), although only threads near a border need it. This pass replaces such a body with two guarded
 //! statements. The first is the copy that `domain/steady_state` makes, for the threads that are near no border; its
-//! loops can be interchanged. The second is the original body for all other threads ([`Segment::outside`]).
+//! loops can be interchanged. The second is the original body for all other threads ([`Segment::excluded_range`]).
 //!
 //! Legal if neither part leaves the body by a jump and the guards consist of parameters and registers alone, so that
 //! they can be tested before anything is assigned.
@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Most expressions of the two conditions together, after all locals in them are replaced by their values.
-const MOST_EXPRS: u32 = 500;
+const MAX_EXPRS: u32 = 500;
 
 /// Splits a body without barriers, if that pays.
 pub(crate) fn divide(function: &mut Function, body: &mut Block) {
@@ -47,7 +47,12 @@ pub(crate) fn divide(function: &mut Function, body: &mut Block) {
         return;
     }
     let marks = |function: &Function, body: &Block| {
-        interchange::mark(&mut function.clone(), &mut body.clone(), interchange::Kinds::default()).any
+        interchange::interchange_loops(
+            &mut function.clone(),
+            &mut body.clone(),
+            interchange::InterchangeKinds::default(),
+        )
+        .any
     };
     let tests = if marks(function, body) { tests_of_turns(body) } else { usize::MAX };
     if tests > 0
@@ -88,7 +93,7 @@ fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
         return None;
     }
     let all = segment.guard.take().unwrap_or_default();
-    let mut conds = Conds { function: &mut function, fixed: &fixed, span, left: MOST_EXPRS };
+    let mut conds = Conds { function: &mut function, fixed: &fixed, span, left: MAX_EXPRS };
     let (here, inner_here) = (conds.of(&all)?, conds.of(&inner)?);
     let near_none = conds.both(here, inner_here);
     let (here, inner_here) = (conds.of(&all)?, conds.of(&inner)?);

@@ -15,7 +15,7 @@ use crate::{
     analysis::Rematerializable,
     backend::host::plan::{
         analysis::strides::Forms,
-        plan_ir::{Parts, Range},
+        plan_ir::{Range, SplitCondition},
     },
     ir::{Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
     source::Span,
@@ -41,7 +41,7 @@ pub(crate) fn bound(function: &mut Function, body: &mut Block) {
 fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option<(Range, Vec<(ExprId, bool)>)> {
     let param = |local: LocalId| function.params.contains(&local);
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
-    let mut parts = Parts::default();
+    let mut parts = SplitCondition::default();
     forms.split(cond, false, &mut parts);
     let &[range] = parts.guard.ranges.as_slice() else { return None };
     let plain = range.times == 1 && range.plus == 0 && !range.wraps;

@@ -33,10 +33,10 @@ use crate::{
 };
 
 /// Expressions of the largest body that is duplicated.
-const MOST_EXPRS: usize = 1500;
+const MAX_EXPRS: usize = 1500;
 
 /// Most divisions; the executor computes each of them for every part.
-const MOST_DIVISIONS: usize = 6;
+const MAX_DIVISIONS: usize = 6;
 
 /// The smallest divisor for which rows are split.
 const SHORTEST_PART: i128 = 32;
@@ -95,7 +95,7 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
             divides |= is_division(&function.exprs[id].kind);
         });
     });
-    if !divides || exprs > MOST_EXPRS || others_ask(module) {
+    if !divides || exprs > MAX_EXPRS || others_ask(module) {
         return None;
     }
     let (locals, before) = (function.locals.len(), function.exprs.len());
@@ -319,7 +319,7 @@ impl Rewrite<'_> {
         let dividend = self.dividend(dividend)?;
         let by = self.of_launch(by)?;
         let known = self.divisions.iter().position(|known| known.dividend == dividend && self.same(known.by, by));
-        if known.is_some() || self.divisions.len() == MOST_DIVISIONS {
+        if known.is_some() || self.divisions.len() == MAX_DIVISIONS {
             return known;
         }
         self.divisions.push(Division { dividend, by });

@@ -23,7 +23,7 @@ use crate::{
     analysis::{Rematerializable, for_each_read},
     backend::host::plan::{
         analysis::{divergence::Uniformity, strides::Forms},
-        plan_ir::{Guard, Parts, Segment},
+        plan_ir::{Guard, Segment, SplitCondition},
         regions::context,
     },
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
@@ -70,11 +70,11 @@ impl Peeler<'_> {
     }
 
     /// Handles a segment that consists of a negated interval test, such as `if not (i > 0 and i < n - 1): …`: the
-    /// interval becomes [`Segment::outside`], the range of threads that do not run the body.
-    pub(crate) fn peel_outside(&self, segment: &mut Segment) {
+    /// interval becomes [`Segment::excluded_range`], the range of threads that do not run the body.
+    pub(crate) fn peel_excluded_range(&self, segment: &mut Segment) {
         let [Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }] = segment.body.as_mut_slice() else { return };
         let ExprKind::Unary(UnaryOp::Not, inner) = self.function.exprs[*cond].kind else { return };
-        let mut parts = Parts::default();
+        let mut parts = SplitCondition::default();
         let forms = Forms {
             function: self.function,
             fixed: self.fixed,
@@ -90,7 +90,7 @@ impl Peeler<'_> {
         if otherwise.is_empty() && interval && !parts.guard.is_empty() && !is_one {
             segment.body = std::mem::take(then);
             self.complete(&mut parts.guard);
-            segment.outside = Some(parts.guard);
+            segment.excluded_range = Some(parts.guard);
         }
     }
 
@@ -125,7 +125,7 @@ impl Peeler<'_> {
             return Err(rest);
         }
         let (cond, negated, span) = (*cond, early_return, first.span);
-        let mut parts = Parts::default();
+        let mut parts = SplitCondition::default();
         let forms = Forms {
             function: self.function,
             fixed: self.fixed,

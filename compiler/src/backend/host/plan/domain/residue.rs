@@ -19,7 +19,7 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        plan_ir::{Every, Guard, Range, Segment, Specialized},
+        plan_ir::{Guard, Range, ResidueClass, Segment, Specialized},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Space, Stmt, StmtKind,
@@ -29,13 +29,13 @@ use crate::{
 
 /// Largest constant modulus for which masked vectors can be better than a strided loop. They are if the body stores to
 /// fewer elements than the modulus.
-const FAR: i64 = 8;
+const MAX_MASKED_MODULUS: i64 = 8;
 
 /// The largest constant modulus.
-const MOST: i128 = 1 << 20;
+const MAX_MODULUS: i128 = 1 << 20;
 
 /// Expressions of the largest body that is duplicated.
-const MOST_EXPRS: usize = 500;
+const MAX_EXPRS: usize = 500;
 
 /// A condition that holds for the threads of one residue class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     if matches!(found.modulus, Modulus::Constant(_)) && !constant {
         return;
     }
-    if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MOST_EXPRS {
+    if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MAX_EXPRS {
         return;
     }
     let span = last.span;
@@ -107,7 +107,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     };
     let mut of = Guard { ranges, ..Guard::default() };
     peeler.complete(&mut of);
-    segment.every = Some(Every { of, modulus, other: found.other, part });
+    segment.residue_class = Some(ResidueClass { of, modulus, other: found.other, part });
 }
 
 /// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
@@ -171,7 +171,7 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
     let (value, modulus) = match function.class(remainder) {
         Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, value, by)) => {
             let modulus = match function.int(by) {
-                Some(by) if (1..=MOST).contains(&by) => Modulus::Constant(i64::try_from(by).ok()?),
+                Some(by) if (1..=MAX_MODULUS).contains(&by) => Modulus::Constant(i64::try_from(by).ok()?),
                 None if forms.form(by) == Form::Same => Modulus::Same(by),
                 Some(_) | None => return None,
             };
@@ -180,7 +180,7 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
         Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => {
             let (value, mask) = if function.int(a).is_some() { (b, a) } else { (a, b) };
             let modulus = function.int(mask)? + 1;
-            if !(2..=MOST).contains(&modulus) || modulus & (modulus - 1) != 0 {
+            if !(2..=MAX_MODULUS).contains(&modulus) || modulus & (modulus - 1) != 0 {
                 return None;
             }
             (value, Modulus::Constant(i64::try_from(modulus).ok()?))
@@ -238,7 +238,7 @@ fn is_worth_it(function: &Function, modulus: Modulus, then: &[Stmt]) -> bool {
             (None, _) | (_, None) => true,
         })
     });
-    modulus > FAR || stored.len() as i64 >= modulus || !simple || in_place
+    modulus > MAX_MASKED_MODULUS || stored.len() as i64 >= modulus || !simple || in_place
 }
 
 /// The number of expressions of a body.

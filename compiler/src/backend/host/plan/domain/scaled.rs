@@ -27,7 +27,7 @@ use crate::{
             guards::Peeler,
             residue::{conjuncts, without},
         },
-        plan_ir::{Guard, Multiples, Range, Segment, Specialized},
+        plan_ir::{Guard, Range, ScaledGuard, Segment, Specialized},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind,
@@ -44,33 +44,33 @@ struct Affine {
 }
 
 /// The largest constant that [`constant`] computes.
-const SMALL: i128 = 1 << 20;
+const MAX_CONSTANT: i128 = 1 << 20;
 
 /// Most ranges of a segment; the emitted code tests each of them for every row.
-const MOST_RANGES: usize = 12;
+const MAX_RANGES: usize = 12;
 
 /// The deepest expression that is analyzed.
-const DEPTH: u32 = 12;
+const MAX_DEPTH: u32 = 12;
 
 /// Gives a segment its part with a scaled bound. If there is no such bound, gives it a part without tests for negative
 /// indices, provided that an index grows by a number that is not a constant.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let before = peeler.function.exprs.len();
-    segment.multiples = bounded(peeler, segment).or_else(|| {
+    segment.scaled_guard = bounded(peeler, segment).or_else(|| {
         let body: Block = segment.body.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
         let mut ranges = Vec::new();
         let part = Specialized { guard: Guard::default(), body };
         let apart = not_negative(peeler, &part.body, &mut ranges);
-        apart.then(|| Multiples { of: Guard { ranges, ..Guard::default() }, bounds: 0, part })
+        apart.then(|| ScaledGuard { of: Guard { ranges, ..Guard::default() }, bounds: 0, part })
     });
-    match &mut segment.multiples {
-        Some(multiples) => peeler.complete(&mut multiples.of),
+    match &mut segment.scaled_guard {
+        Some(scaled_guard) => peeler.complete(&mut scaled_guard.of),
         None => peeler.function.exprs.truncate(before),
     }
 }
 
 /// The part of a segment whose guard is a scaled bound.
-fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
+fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<ScaledGuard> {
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return None };
     if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
@@ -93,7 +93,7 @@ fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Multiples> {
     }
     let part = without(peeler, segment, left)?;
     not_negative(peeler, &part.body, &mut ranges);
-    Some(Multiples { of: Guard { ranges, ..Guard::default() }, bounds, part })
+    Some(ScaledGuard { of: Guard { ranges, ..Guard::default() }, bounds, part })
 }
 
 /// Two ranges for a comparison of a value that grows from thread to thread: the first thread's value with the bound,
@@ -110,7 +110,7 @@ fn bound(peeler: &mut Peeler<'_>, named: &HashMap<LocalId, Option<ExprId>>, part
         (true, false) => (b, mirrored(op), a),
         (true, true) | (false, false) => return None,
     };
-    let Affine { first, by: Some(by) } = affine(peeler, named, value, DEPTH)? else { return None };
+    let Affine { first, by: Some(by) } = affine(peeler, named, value, MAX_DEPTH)? else { return None };
     let bound = peeler.function.copy_expr(bound);
     let (first, op, bound, by) = if constant(peeler.function, by).is_some_and(|by| by < 0) {
         let mut minus = |id: ExprId| {
@@ -145,10 +145,10 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
     let named = named_anywhere(body);
     let mut apart = false;
     for (wrap, index) in indices {
-        if !simple || ranges.len() >= MOST_RANGES {
+        if !simple || ranges.len() >= MAX_RANGES {
             break;
         }
-        let Some(Affine { first, by: Some(by) }) = affine(peeler, &named, index, DEPTH) else { continue };
+        let Some(Affine { first, by: Some(by) }) = affine(peeler, &named, index, MAX_DEPTH) else { continue };
         let Expr { ty, span, .. } = peeler.function.exprs[index];
         let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
         let again = peeler.function.copy_expr(first);
@@ -184,7 +184,7 @@ pub(crate) fn scatters(peeler: &mut Peeler<'_>, body: &[Stmt]) -> bool {
         if let Class::Arith(Arith::Wrap { index, .. }) = peeler.function.class(by) {
             by = index;
         }
-        let distance = affine(peeler, &named, by, DEPTH).and_then(|value| value.by);
+        let distance = affine(peeler, &named, by, MAX_DEPTH).and_then(|value| value.by);
         form(peeler, base) == Form::Same && distance.is_some_and(|by| constant(peeler.function, by).is_none())
     };
     let scatters = simple && !pointers.is_empty() && pointers.iter().all(|&pointer| apart(peeler, pointer));
@@ -202,12 +202,12 @@ fn constant(function: &Function, root: ExprId) -> Option<i128> {
         a - b
     } else if op == BinaryOp::Mul {
         a * b
-    } else if op == BinaryOp::Shl && (0..SMALL.ilog2().into()).contains(&b) {
+    } else if op == BinaryOp::Shl && (0..MAX_CONSTANT.ilog2().into()).contains(&b) {
         a << b
     } else {
         return None;
     };
-    (value.abs() <= SMALL).then_some(value)
+    (value.abs() <= MAX_CONSTANT).then_some(value)
 }
 
 /// The values of the locals that some statements assign: `None` for a local that is assigned more than once.

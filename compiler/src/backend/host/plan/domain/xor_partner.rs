@@ -25,7 +25,7 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        plan_ir::{Guard, Partners, Range, Segment, Specialized},
+        plan_ir::{Guard, Range, Segment, Specialized, XorPartners},
         regions::distribute::copied,
     },
     ir::{
@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// Expressions of the largest body that is duplicated.
-const MOST_EXPRS: usize = 500;
+const MAX_EXPRS: usize = 500;
 
 /// Gives a segment its copies for both values of the bit, if it accesses such elements. Its guards are moved already.
 /// Addresses of `cells`, the arrays that warp shuffles go through, do not count.
@@ -56,7 +56,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
         });
     });
     pairs.retain(|(id, ..)| !shuffled.contains(id));
-    if !simple || exprs > MOST_EXPRS {
+    if !simple || exprs > MAX_EXPRS {
         return;
     }
     let found = pairs.into_iter().find_map(|(id, a, b)| {
@@ -84,7 +84,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
     let range = Range { value, op: CompareOp::Ge, bound, times: 1, plus: 0, wraps: false };
     let mut sides = Guard { ranges: vec![range], ..Guard::default() };
     peeler.complete(&mut sides);
-    segment.partners = Some(Partners { sides, lower, upper });
+    segment.xor_partners = Some(XorPartners { sides, lower, upper });
 }
 
 /// How a value changes from thread to thread.

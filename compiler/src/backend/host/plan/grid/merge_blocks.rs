@@ -16,14 +16,14 @@ use crate::ir::{
 };
 
 /// Most iterations of the fixpoint over the locals of a function.
-const ROUNDS: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// The values that `blockDim.x` must be equal to for a launch's blocks to be merged.
 pub(crate) type Extents = Vec<i64>;
 
 /// The dependence of a value on the thread's position along `x`: the lattice of a data-flow analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Dependence {
     /// It does not depend on the position, or only on the thread's index in the grid.
     Grid,
     /// It is `blockDim.x`.
@@ -35,7 +35,7 @@ enum Place {
     /// `blockIdx.x * blockDim.x`, possibly plus a value of [`Self::Grid`].
     First,
     /// Any other dependence, which prevents merging.
-    More,
+    Other,
 }
 
 /// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may not
@@ -58,16 +58,16 @@ pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
 struct Walk<'a> {
     function: &'a Function,
     /// By the local's index.
-    places: Vec<Place>,
-    /// By the expression's index, for the current `places`.
-    known: Vec<Option<Place>>,
+    dependences: Vec<Dependence>,
+    /// By the expression's index, for the current `dependences`.
+    known: Vec<Option<Dependence>>,
     extents: &'a mut Extents,
 }
 
 impl<'a> Walk<'a> {
     fn new(function: &'a Function, extents: &'a mut Extents) -> Self {
-        let places = vec![Place::Grid; function.locals.len()];
-        Self { function, places, known: vec![None; function.exprs.len()], extents }
+        let dependences = vec![Dependence::Grid; function.locals.len()];
+        Self { function, dependences, known: vec![None; function.exprs.len()], extents }
     }
 
     /// Whether a function depends on the position along `x` only through the thread's index in the grid.
@@ -77,32 +77,32 @@ impl<'a> Walk<'a> {
             stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
         });
         let mut stable = false;
-        for _ in 0..ROUNDS {
-            let before = self.places.clone();
+        for _ in 0..MAX_PASSES {
+            let before = self.dependences.clone();
             self.known.fill(None);
             for_each_stmt(&self.function.body, &mut |stmt| {
                 if let StmtKind::Assign(local, value) = stmt.kind {
-                    let place = self.place(value);
-                    self.places[local.index()] = self.join(local, &assigned, place);
+                    let dependence = self.dependence(value);
+                    self.dependences[local.index()] = self.join(local, &assigned, dependence);
                 }
             });
-            stable = before == self.places;
+            stable = before == self.dependences;
             if stable {
                 break;
             }
         }
-        let mut stays = stable && !self.places.contains(&Place::More);
+        let mut stays = stable && !self.dependences.contains(&Dependence::Other);
         self.known.fill(None);
         for_each_stmt(&self.function.body, &mut |stmt| {
             let assigns = matches!(stmt.kind, StmtKind::Assign(..));
             for root in stmt.kind.exprs() {
-                stays &= match self.place(root) {
-                    Place::Grid | Place::Extent => true,
-                    Place::Thread | Place::Block | Place::First => assigns,
-                    Place::More => false,
+                stays &= match self.dependence(root) {
+                    Dependence::Grid | Dependence::Extent => true,
+                    Dependence::Thread | Dependence::Block | Dependence::First => assigns,
+                    Dependence::Other => false,
                 };
                 for_each_expr(self.function, root, &mut |id| {
-                    stays &= self.place(id) != Place::More && !self.is_of_block(id);
+                    stays &= self.dependence(id) != Dependence::Other && !self.is_of_block(id);
                 });
             }
         });
@@ -110,13 +110,21 @@ impl<'a> Walk<'a> {
     }
 
     /// Joins the dependences of the values that are assigned to a local.
-    fn join(&self, local: LocalId, assigned: &[u32], value: Place) -> Place {
+    fn join(&self, local: LocalId, assigned: &[u32], value: Dependence) -> Dependence {
         if assigned[local.index()] == 1 {
             return value;
         }
-        match (self.places[local.index()], value) {
-            (Place::Grid | Place::Extent, Place::Grid | Place::Extent) => Place::Grid,
-            (Place::Grid | Place::Extent | Place::Thread | Place::Block | Place::First | Place::More, _) => Place::More,
+        match (self.dependences[local.index()], value) {
+            (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
+            (
+                Dependence::Grid
+                | Dependence::Extent
+                | Dependence::Thread
+                | Dependence::Block
+                | Dependence::First
+                | Dependence::Other,
+                _,
+            ) => Dependence::Other,
         }
     }
 
@@ -128,56 +136,83 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn place(&mut self, id: ExprId) -> Place {
-        if let Some(place) = self.known[id.index()] {
-            return place;
+    fn dependence(&mut self, id: ExprId) -> Dependence {
+        if let Some(dependence) = self.known[id.index()] {
+            return dependence;
         }
-        let place = self.find(id);
-        self.known[id.index()] = Some(place);
-        place
+        let dependence = self.find(id);
+        self.known[id.index()] = Some(dependence);
+        dependence
     }
 
-    fn find(&mut self, id: ExprId) -> Place {
+    fn find(&mut self, id: ExprId) -> Dependence {
         let ty = self.function.exprs[id].ty;
         match self.function.class(id) {
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Place::Thread,
-            Class::Leaf(Leaf::Special(SpecialRegister::BlockIdx(0))) => Place::Block,
-            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => Place::Extent,
-            Class::Leaf(Leaf::Special(SpecialRegister::LaneId)) => Place::More,
-            Class::Leaf(Leaf::Local(local)) => self.places[local.index()],
-            Class::Leaf(_) => Place::Grid,
-            Class::Arith(Arith::Convert(a)) => match self.place(a) {
-                Place::Grid | Place::Extent if ty != Type::I64 && ty != Type::I32 => Place::Grid,
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Dependence::Thread,
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockIdx(0))) => Dependence::Block,
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => Dependence::Extent,
+            Class::Leaf(Leaf::Special(SpecialRegister::LaneId)) => Dependence::Other,
+            Class::Leaf(Leaf::Local(local)) => self.dependences[local.index()],
+            Class::Leaf(_) => Dependence::Grid,
+            Class::Arith(Arith::Convert(a)) => match self.dependence(a) {
+                Dependence::Grid | Dependence::Extent if ty != Type::I64 && ty != Type::I32 => Dependence::Grid,
                 // A 32-bit value of these kinds is the register itself: `Thread` sums have 64 bits. A 32-bit product
                 // `First` may have wrapped.
-                place @ (Place::Grid | Place::Extent | Place::Thread | Place::Block) if ty == Type::I64 => place,
-                place @ (Place::Grid | Place::Extent | Place::Block) if ty == Type::I32 => place,
-                Place::Grid | Place::Extent | Place::Thread | Place::Block | Place::First | Place::More => Place::More,
+                dependence @ (Dependence::Grid | Dependence::Extent | Dependence::Thread | Dependence::Block)
+                    if ty == Type::I64 =>
+                {
+                    dependence
+                }
+                dependence @ (Dependence::Grid | Dependence::Extent | Dependence::Block) if ty == Type::I32 => {
+                    dependence
+                }
+                Dependence::Grid
+                | Dependence::Extent
+                | Dependence::Thread
+                | Dependence::Block
+                | Dependence::First
+                | Dependence::Other => Dependence::Other,
             },
             Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
-                match (self.place(a), self.place(b)) {
-                    (Place::Block, Place::Extent) | (Place::Extent, Place::Block) => Place::First,
-                    (Place::Block, Place::Grid) => self.by_constant(b),
-                    (Place::Grid, Place::Block) => self.by_constant(a),
-                    (Place::Grid | Place::Extent, Place::Grid | Place::Extent) => Place::Grid,
-                    (Place::Grid | Place::Extent | Place::Thread | Place::Block | Place::First | Place::More, _) => {
-                        Place::More
+                match (self.dependence(a), self.dependence(b)) {
+                    (Dependence::Block, Dependence::Extent) | (Dependence::Extent, Dependence::Block) => {
+                        Dependence::First
                     }
+                    (Dependence::Block, Dependence::Grid) => self.by_constant(b),
+                    (Dependence::Grid, Dependence::Block) => self.by_constant(a),
+                    (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
+                    (
+                        Dependence::Grid
+                        | Dependence::Extent
+                        | Dependence::Thread
+                        | Dependence::Block
+                        | Dependence::First
+                        | Dependence::Other,
+                        _,
+                    ) => Dependence::Other,
                 }
             }
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-                match (self.place(a), self.place(b)) {
-                    (Place::Thread, Place::First) | (Place::First, Place::Thread) => Place::Grid,
-                    (Place::Grid | Place::Extent, Place::Grid | Place::Extent) => Place::Grid,
-                    (place @ (Place::Thread | Place::First), Place::Grid | Place::Extent)
-                    | (Place::Grid | Place::Extent, place @ (Place::Thread | Place::First))
+                match (self.dependence(a), self.dependence(b)) {
+                    (Dependence::Thread, Dependence::First) | (Dependence::First, Dependence::Thread) => {
+                        Dependence::Grid
+                    }
+                    (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
+                    (dependence @ (Dependence::Thread | Dependence::First), Dependence::Grid | Dependence::Extent)
+                    | (Dependence::Grid | Dependence::Extent, dependence @ (Dependence::Thread | Dependence::First))
                         if ty == Type::I64 && self.wraps(id) =>
                     {
-                        place
+                        dependence
                     }
-                    (Place::Grid | Place::Extent | Place::Thread | Place::Block | Place::First | Place::More, _) => {
-                        Place::More
-                    }
+                    (
+                        Dependence::Grid
+                        | Dependence::Extent
+                        | Dependence::Thread
+                        | Dependence::Block
+                        | Dependence::First
+                        | Dependence::Other,
+                        _,
+                    ) => Dependence::Other,
                 }
             }
             Class::Arith(arith) => self.all_of_grid(&arith.operands()),
@@ -193,22 +228,22 @@ impl<'a> Walk<'a> {
 
     /// The dependence of `blockIdx.x` times a value: if the value is a constant, `blockDim.x` is required to be equal
     /// to it, and the product is the index of the block's first thread.
-    fn by_constant(&mut self, id: ExprId) -> Place {
+    fn by_constant(&mut self, id: ExprId) -> Dependence {
         match self.function.class(id) {
             Class::Leaf(Leaf::Const(Const::Int(value))) => match i64::try_from(value) {
                 Ok(value) => {
                     self.extents.push(value);
-                    Place::First
+                    Dependence::First
                 }
-                Err(_) => Place::More,
+                Err(_) => Dependence::Other,
             },
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => Place::More,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => Dependence::Other,
         }
     }
 
-    fn all_of_grid(&mut self, ids: &[ExprId]) -> Place {
-        let of_grid = ids.iter().all(|&id| matches!(self.place(id), Place::Grid | Place::Extent));
-        if of_grid { Place::Grid } else { Place::More }
+    fn all_of_grid(&mut self, ids: &[ExprId]) -> Dependence {
+        let of_grid = ids.iter().all(|&id| matches!(self.dependence(id), Dependence::Grid | Dependence::Extent));
+        if of_grid { Dependence::Grid } else { Dependence::Other }
     }
 }
 

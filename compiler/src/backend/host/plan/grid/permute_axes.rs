@@ -24,19 +24,19 @@ use crate::{
 };
 
 /// Assumed trip count of a loop: the factor by which its accesses are weighted.
-const TURNS: u64 = 4;
+const ASSUMED_TRIP_COUNT: u64 = 4;
 
 /// Cost of an access by its stride along the axis: unit stride, any other stride, any other stride in shared memory
 /// (resident in L1). Accesses of one address by all threads are free.
-const NEIGHBOR: u64 = 1;
-const ELSEWHERE: u64 = 8;
-const ELSEWHERE_IN_BLOCK: u64 = 4;
+const UNIT_STRIDE_COST: u64 = 1;
+const STRIDED_COST: u64 = 8;
+const STRIDED_SHARED_COST: u64 = 4;
 
 /// The axis to exchange with `x`. It is 0, for no exchange, if an exchange is illegal, if the kernel does not read
 /// `threadIdx.x`, or if no other axis is cheaper.
 pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
-    let apart = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
-    if !effects.iter().all(apart) || !merge_blocks::may_move_all(module) {
+    let independent = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
+    if !effects.iter().all(independent) || !merge_blocks::may_move_all(module) {
         return 0;
     }
     let function = &module.functions[kernel];
@@ -155,7 +155,7 @@ impl Cost<'_> {
                     self.list(otherwise, weight);
                 }
                 StmtKind::Loop { body, step } => {
-                    let weight = weight.saturating_mul(TURNS);
+                    let weight = weight.saturating_mul(ASSUMED_TRIP_COUNT);
                     self.list(body, weight);
                     self.list(step, weight);
                 }
@@ -182,9 +182,9 @@ impl Cost<'_> {
         };
         let cost = match form {
             Form::Same => 0,
-            Form::Step => NEIGHBOR,
-            Form::Other if space == Space::Shared => ELSEWHERE_IN_BLOCK,
-            Form::Other => ELSEWHERE,
+            Form::Step => UNIT_STRIDE_COST,
+            Form::Other if space == Space::Shared => STRIDED_SHARED_COST,
+            Form::Other => STRIDED_COST,
         };
         self.total = self.total.saturating_add(weight.saturating_mul(cost));
     }

@@ -32,10 +32,10 @@ use crate::{
 };
 
 /// Largest size of a copy in bytes.
-const MOST_BYTES: u64 = 32 << 10;
+const MAX_BYTES: u64 = 32 << 10;
 
 /// Elements of a copy that are tested at once, as a vector, when the copy is combined with the array.
-pub(crate) const TOGETHER: u64 = 16;
+pub(crate) const COMBINED_ELEMENTS: u64 = 16;
 
 /// An array and its private copy.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Privatized {
     pub element: Scalar,
     /// The copy.
     pub array: SharedId,
-    /// The copy's length, a multiple of [`TOGETHER`].
+    /// The copy's length, a multiple of [`COMBINED_ELEMENTS`].
     pub len: u64,
     /// The accumulation of the copy's elements.
     pub accumulation: Accumulation,
@@ -83,7 +83,7 @@ pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
     for_each_stmt(body, &mut |stmt| {
         let site = known.site(function, &stmt.kind).filter(|site| accumulated.contains(&site.param));
         let Some(Site { param, element, accumulation, range, .. }) = site else { return };
-        let most = MOST_BYTES / element.size_bytes();
+        let most = MAX_BYTES / element.size_bytes();
         let len = length(range, most).unwrap_or(most);
         if let Some(one) = found.iter_mut().find(|one| one.param == param) {
             one.len = one.len.max(len);
@@ -97,7 +97,7 @@ pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
             elem: element,
             len,
             shape: Vec::new(),
-            align: TOGETHER * element.size_bytes(),
+            align: COMBINED_ELEMENTS * element.size_bytes(),
             span,
         };
         found.push(Privatized { param, element, array: module.shared.push(array), len, accumulation });
@@ -109,7 +109,7 @@ pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
 /// The length of a copy that contains a range of indices; `None` if it would be too long.
 fn length(range: Interval, most: u64) -> Option<u64> {
     let last = u64::try_from(range.high).ok().filter(|last| range.low >= 0 && *last < most)?;
-    Some((last + 1).next_multiple_of(TOGETHER))
+    Some((last + 1).next_multiple_of(COMBINED_ELEMENTS))
 }
 
 impl Known {

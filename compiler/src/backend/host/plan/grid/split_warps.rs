@@ -31,19 +31,19 @@ const LOG_LANES: i128 = 5;
 
 /// Numbers of the [`SpecialRegister::OfRow`] that contain the warp's position: `threadIdx.x / 32`, `threadIdx.y` and
 /// `threadIdx.z` of its first thread.
-const PLACE: [u8; 3] = [0, 1, 2];
+const WARP_POSITION: [u8; 3] = [0, 1, 2];
 
 /// Number of the [`SpecialRegister::OfRow`] that contains `blockDim.x / 32`.
-const PER_ROW: u8 = 3;
+const WARPS_PER_ROW: u8 = 3;
 
 /// Most expressions that the search for one quotient or remainder visits.
-const EFFORT: u32 = 64;
+const MAX_VISITED: u32 = 64;
 
 /// Most bits of a 64-bit sum that cannot wrap.
-const MOST_BITS: u32 = 62;
+const MAX_BITS: u32 = 62;
 
 /// A value of the form `32 * times`, or `32 * times + lane`.
-struct Parts {
+struct WarpParts {
     /// The factor, of type `I64`.
     times: ExprId,
     has_lane: bool,
@@ -75,7 +75,7 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
             SpecialRegister::ThreadIdx(0) => {
                 asks = true;
                 let mut make = Make { function, of: id };
-                let (warp, lanes) = (make.of_row(PLACE[0]), make.int(LANES, Type::I64));
+                let (warp, lanes) = (make.of_row(WARP_POSITION[0]), make.int(LANES, Type::I64));
                 let first = make.push(ExprKind::Binary(BinaryOp::Mul, warp, lanes), Type::I64);
                 let first = make.push(ExprKind::Convert(first), Type::I32);
                 let lane = make.push(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32);
@@ -83,7 +83,7 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
             }
             SpecialRegister::ThreadIdx(axis) => {
                 let mut make = Make { function, of: id };
-                ExprKind::Convert(make.of_row(PLACE[usize::from(axis.min(2))]))
+                ExprKind::Convert(make.of_row(WARP_POSITION[usize::from(axis.min(2))]))
             }
             SpecialRegister::BlockIdx(_)
             | SpecialRegister::BlockDim(_)
@@ -101,10 +101,10 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
 }
 
 /// Replaces the guards of segments by a test in each lane, so that their thread loops have the constant trip count 32.
-pub(crate) fn ask_lanes(nodes: &mut [Node]) {
+pub(crate) fn guard_lanes(nodes: &mut [Node]) {
     for_each_segment(nodes, &mut |segment| {
         if matches!(segment.runs, Runs::EachThread | Runs::OneThread) && segment.guard.is_some() {
-            segment.some = segment.guard.take();
+            segment.lane_guard = segment.guard.take();
             // A lane that does not run the segment stores the old values again, so they must be loaded.
             let (load, store) = (&mut segment.load, &segment.store);
             load.extend(store.iter().filter(|local| !load.contains(local)).copied().collect::<Vec<_>>());
@@ -127,7 +127,8 @@ fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Op
     if !matches!(ty, Type::I32 | Type::I64) {
         return None;
     }
-    let Parts { times, has_lane, .. } = Search { function, fixed, of: id }.parts(value, &mut EFFORT.clone())?;
+    let WarpParts { times, has_lane, .. } =
+        Search { function, fixed, of: id }.parts(value, &mut MAX_VISITED.clone())?;
     let mut make = Make { function, of: id };
     Some(if divides {
         if ty == Type::I64 { make.function.exprs[times].kind.clone() } else { ExprKind::Convert(times) }
@@ -140,7 +141,7 @@ fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Op
     })
 }
 
-/// Splits values into [`Parts`]. Expressions are trees, so that each result consists of new expressions.
+/// Splits values into [`WarpParts`]. Expressions are trees, so that each result consists of new expressions.
 struct Search<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
@@ -153,20 +154,20 @@ impl Search<'_> {
         Make { function: self.function, of: self.of }
     }
 
-    fn parts(&mut self, id: ExprId, effort: &mut u32) -> Option<Parts> {
+    fn parts(&mut self, id: ExprId, effort: &mut u32) -> Option<WarpParts> {
         *effort = effort.checked_sub(1)?;
         let ty = self.function.exprs[id].ty;
         match self.function.exprs[id].kind.class() {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => {
-                Some(Parts { times: self.make().of_row(PLACE[0]), has_lane: true, bits: 10 })
+                Some(WarpParts { times: self.make().of_row(WARP_POSITION[0]), has_lane: true, bits: 10 })
             }
             Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => {
-                Some(Parts { times: self.make().of_row(PER_ROW), has_lane: false, bits: 11 })
+                Some(WarpParts { times: self.make().of_row(WARPS_PER_ROW), has_lane: false, bits: 11 })
             }
             Class::Leaf(Leaf::Const(Const::Int(value))) if value >= 0 && value % LANES == 0 => {
                 let bits = i128::BITS - value.leading_zeros();
                 let times = self.make().int(value / LANES, Type::I64);
-                (bits <= MOST_BITS).then_some(Parts { times, has_lane: false, bits })
+                (bits <= MAX_BITS).then_some(WarpParts { times, has_lane: false, bits })
             }
             Class::Leaf(Leaf::Local(local)) => {
                 let value = self.fixed.value(local)?;
@@ -182,7 +183,7 @@ impl Search<'_> {
                     return None;
                 }
                 let times = self.make().push(ExprKind::Binary(BinaryOp::Add, a.times, b.times), Type::I64);
-                Some(Parts { times, has_lane: a.has_lane || b.has_lane, bits: bits.min(most(ty)) })
+                Some(WarpParts { times, has_lane: a.has_lane || b.has_lane, bits: bits.min(most(ty)) })
             }
             Class::Arith(Arith::Binary(op @ (BinaryOp::Mul | BinaryOp::MulExact), a, b)) => {
                 let (of, by) = match self.factor(a, effort) {
@@ -195,7 +196,7 @@ impl Search<'_> {
                     return None;
                 }
                 let times = self.make().push(ExprKind::Binary(BinaryOp::Mul, of.times, by), Type::I64);
-                Some(Parts { times, has_lane: false, bits: bits.min(most(ty)) })
+                Some(WarpParts { times, has_lane: false, bits: bits.min(most(ty)) })
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
@@ -225,7 +226,7 @@ impl Search<'_> {
 
 /// Most bits of a value of a type that has not wrapped.
 fn most(ty: Type) -> u32 {
-    if ty == Type::I64 { MOST_BITS } else { i32::BITS - 1 }
+    if ty == Type::I64 { MAX_BITS } else { i32::BITS - 1 }
 }
 
 /// Creates expressions with the span of another one.

@@ -27,7 +27,7 @@ use crate::{
             strides::{Form, Forms},
             structure::{OTHERWISE, Path, cut_here, holds_barrier, list_at},
         },
-        loops::{interchange::of_launch, unswitch_signs},
+        loops::{interchange::is_launch_uniform, unswitch_signs},
         plan_ir::MAX_THREADS,
         regions::guarded,
     },
@@ -61,7 +61,7 @@ struct Strided {
 /// The result of rewriting a grid-stride loop.
 pub(crate) struct Rewritten {
     /// First index, step or bound may be near the largest integer, so that the indices of merged blocks may wrap.
-    pub far: bool,
+    pub may_wrap: bool,
     /// The uniform part of the induction variable.
     pub stride: Stride,
 }
@@ -108,7 +108,7 @@ pub(crate) fn rewrite_one(
     let forms = Forms { function, fixed: &fixed, shared: &|_| false, sole: &|_| None, axis: 0 };
     let is_small = [found.first, found.step, found.bound].into_iter().all(|part| forms.is_small(part));
     let stride = rewrite(function, list, index, found, (&fixed, &alike));
-    Some(Rewritten { far: !is_small, stride })
+    Some(Rewritten { may_wrap: !is_small, stride })
 }
 
 /// A grid-stride loop and the path to it.
@@ -151,7 +151,9 @@ impl Search<'_> {
                         position.1 = outside;
                     }
                 }
-                StmtKind::If { cond, then, otherwise } if self.all_go(*cond) || of_launch(self.function, *cond) => {
+                StmtKind::If { cond, then, otherwise }
+                    if self.all_go(*cond) || is_launch_uniform(self.function, *cond) =>
+                {
                     self.find(then, position, all);
                     position.0.pop();
                     position.0.push(index | OTHERWISE);

@@ -38,7 +38,7 @@ use crate::{
         },
         loops::{
             grid_stride::{self, Stride},
-            lane_trip_counts::{self, Uneven},
+            lane_trip_counts::{self, LaneTripCounts},
             masked_exits,
         },
         regions::{distribute, form, guarded},
@@ -51,26 +51,26 @@ use crate::{
 };
 
 /// Largest constant trip count of a short loop, which LLVM unrolls.
-const FEW_TURNS: i128 = 32;
+const MAX_SHORT_TRIP_COUNT: i128 = 32;
 
 /// Least trip count of a short loop that several rows run as a tile.
-const LEAST_OF_TILE: i128 = 16;
+const MIN_TILE_TRIP_COUNT: i128 = 16;
 
-/// The loops that [`mark`] interchanged.
+/// The loops that [`interchange_loops`] interchanged.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Marked {
+pub(crate) struct InterchangedLoops {
     /// There is at least one.
     pub any: bool,
     /// A grid-stride loop has indices that may come near the largest integer.
-    pub far: bool,
+    pub may_wrap: bool,
     /// Counters of loops that contain no barrier of the program. No other loop has the same counter.
     pub counters: Vec<LocalId>,
     /// Those of `counters` whose loops have accesses without unit stride: interchanged only as part of a strip.
     pub strided: Vec<LocalId>,
     /// Those of `strided` whose loops call math functions: interchanged only if the strip transposes the accesses.
-    pub turned: Vec<LocalId>,
+    pub strided_math: Vec<LocalId>,
     /// The loops with a trip count for each lane: interchanged only if the strip transposes the accesses.
-    pub uneven: Vec<Uneven>,
+    pub lane_trip_counts: Vec<LaneTripCounts>,
     /// Those of `counters` whose loops are short and load the same elements for several rows: interchanged only as part
     /// of a strip of several rows.
     pub tiles: Vec<LocalId>,
@@ -81,34 +81,38 @@ pub(crate) struct Marked {
 /// The kinds of loops that are interchanged in addition to those with uniform and unit-stride accesses.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
-pub(crate) struct Kinds {
+pub(crate) struct InterchangeKinds {
     /// Loops in which each thread accesses its own row of memory.
     pub strided: bool,
     /// Those of them that call math functions.
-    pub turned: bool,
+    pub strided_math: bool,
     /// Those of them with a trip count for each lane.
-    pub uneven: bool,
+    pub lane_trip_counts: bool,
     /// Loops that call math functions, whatever their strides are.
     pub math: bool,
 }
 
 /// Interchanges loops of a kernel's body.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> Marked {
-    let mut marked = Marked::default();
-    part_arms(function, body);
+pub(crate) fn interchange_loops(
+    function: &mut Function,
+    body: &mut Block,
+    kinds: InterchangeKinds,
+) -> InterchangedLoops {
+    let mut interchanged = InterchangedLoops::default();
+    split_arms(function, body);
     while let Some(rewritten) = grid_stride::rewrite_one(function, body, &masks) {
-        marked.any = true;
-        marked.far |= rewritten.far;
-        marked.strides.push(rewritten.stride);
+        interchanged.any = true;
+        interchanged.may_wrap |= rewritten.may_wrap;
+        interchanged.strides.push(rewritten.stride);
     }
     for path in candidates(function, body) {
-        if let Some(loop_) = mark_uniform(function, body, &path, kinds) {
-            marked.any = true;
-            marked.counters.extend(loop_.counter);
-            marked.strided.extend(loop_.counter.filter(|_| loop_.apart));
-            marked.turned.extend(loop_.counter.filter(|_| loop_.apart && loop_.computes));
-            marked.uneven.extend(loop_.uneven);
-            marked.tiles.extend(loop_.counter.filter(|_| loop_.few));
+        if let Some(loop_) = interchange_uniform(function, body, &path, kinds) {
+            interchanged.any = true;
+            interchanged.counters.extend(loop_.counter);
+            interchanged.strided.extend(loop_.counter.filter(|_| loop_.strided));
+            interchanged.strided_math.extend(loop_.counter.filter(|_| loop_.strided && loop_.calls_math));
+            interchanged.lane_trip_counts.extend(loop_.lane_trip_counts);
+            interchanged.tiles.extend(loop_.counter.filter(|_| loop_.is_short));
         }
     }
     let mut loops = vec![0_u32; function.locals.len()];
@@ -120,18 +124,18 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, kinds: Kinds) -> M
         }
     });
     // A loop that shares its counter with another loop is not strip-mined.
-    marked.counters.retain(|counter| loops[counter.index()] == 1);
-    marked
+    interchanged.counters.retain(|counter| loops[counter.index()] == 1);
+    interchanged
 }
 
 /// Splits `if a: … else: …` into `if a: …` and `if not a: …` where an arm contains a loop and the condition is
 /// a guard, so that each arm has a guard of its own. Legal because the value of a guard does not change.
-fn part_arms(function: &mut Function, body: &mut Block) {
+fn split_arms(function: &mut Function, body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
-    part_list(function, &fixed, body);
+    split_list(function, &fixed, body);
 }
 
-fn part_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block) {
+fn split_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block) {
     let mut done = Block::new();
     for Stmt { mut kind, span } in list.drain(..) {
         let StmtKind::If { cond, then, otherwise } = &mut kind else {
@@ -139,9 +143,9 @@ fn part_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block
             continue;
         };
         let is_guard = guarded::is_guard(function, fixed, *cond);
-        if is_guard || of_launch(function, *cond) {
-            part_list(function, fixed, then);
-            part_list(function, fixed, otherwise);
+        if is_guard || is_launch_uniform(function, *cond) {
+            split_list(function, fixed, then);
+            split_list(function, fixed, otherwise);
         }
         let has_loops = |arm: &[Stmt]| {
             let mut loops = false;
@@ -181,12 +185,12 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &
             // A loop around an innermost loop is interchanged with it, if its exit is uniform too.
             StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
             StmtKind::If { cond, then, otherwise }
-                if otherwise.is_empty() && guarded::is_guard_of_turn(function, fixed, *cond) =>
+                if otherwise.is_empty() && guarded::is_guard_of_iteration(function, fixed, *cond) =>
             {
                 collect(function, then, fixed, path, found);
             }
             // A condition that is uniform for the launch.
-            StmtKind::If { cond, then, otherwise } if of_launch(function, *cond) => {
+            StmtKind::If { cond, then, otherwise } if is_launch_uniform(function, *cond) => {
                 collect(function, then, fixed, path, found);
                 path.pop();
                 path.push(index + OTHERWISE);
@@ -206,7 +210,7 @@ fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &
 }
 
 /// Whether a condition has one value for the whole launch.
-pub(crate) fn of_launch(function: &Function, cond: ExprId) -> bool {
+pub(crate) fn is_launch_uniform(function: &Function, cond: ExprId) -> bool {
     let mut same = true;
     for_each_expr(function, cond, &mut |id| {
         same &= match function.class(id) {
@@ -251,12 +255,12 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
 }
 
 /// Whether a loop calls math functions other than those of a few instructions.
-pub(crate) fn computes(function: &Function, block: &[Stmt]) -> bool {
-    let mut computes = false;
+pub(crate) fn calls_math(function: &Function, block: &[Stmt]) -> bool {
+    let mut calls_math = false;
     for_each_stmt(block, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
-                computes |= !matches!(
+                calls_math |= !matches!(
                     of,
                     MathFn::Bits
                         | MathFn::CanonicalNan
@@ -275,92 +279,99 @@ pub(crate) fn computes(function: &Function, block: &[Stmt]) -> bool {
             }
         });
     });
-    computes
+    calls_math
 }
 
-/// The constant of at most [`FEW_TURNS`] that the exit test at the start of the body compares with.
-fn few_turns(function: &Function, body: &[Stmt]) -> Option<i128> {
+/// The constant of at most [`MAX_SHORT_TRIP_COUNT`] that the exit test at the start of the body compares with.
+fn short_trip_count(function: &Function, body: &[Stmt]) -> Option<i128> {
     let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return None };
-    let mut few = None;
+    let mut trip_count = None;
     for_each_expr(function, *cond, &mut |id| {
         let ExprKind::Compare(_, a, b) = function.exprs[id].kind else { return };
-        few = few.or([a, b].into_iter().find_map(|side| function.int(side).filter(|value| value.abs() <= FEW_TURNS)));
+        trip_count = trip_count.or([a, b]
+            .into_iter()
+            .find_map(|side| function.int(side).filter(|value| value.abs() <= MAX_SHORT_TRIP_COUNT)));
     });
-    few
+    trip_count
 }
 
 /// A loop that was interchanged.
-struct MarkedLoop {
+struct InterchangedLoop {
     counter: Option<LocalId>,
     /// It has accesses without unit stride.
-    apart: bool,
+    strided: bool,
     /// It calls math functions.
-    computes: bool,
+    calls_math: bool,
     /// It has few iterations.
-    few: bool,
+    is_short: bool,
     /// Each lane has its own trip count.
-    uneven: Option<Uneven>,
+    lane_trip_counts: Option<LaneTripCounts>,
 }
 
 /// Interchanges a loop, if its exit is uniform and the accesses of a row are uniform or contiguous. With
 /// `kinds.strided`, other accesses are accepted if the loop has a recurrence: interleaving the recurrences of several
 /// threads hides their latency.
-fn mark_uniform(function: &mut Function, body: &mut Block, path: &[usize], kinds: Kinds) -> Option<MarkedLoop> {
-    let Kinds { strided, math: may_part, .. } = kinds;
+fn interchange_uniform(
+    function: &mut Function,
+    body: &mut Block,
+    path: &[usize],
+    kinds: InterchangeKinds,
+) -> Option<InterchangedLoop> {
+    let InterchangeKinds { strided: may_stride, math: may_compute, .. } = kinds;
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
     let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
     let counts = counter(function, turn, step);
     let counter = counts.map(|(counter, _)| counter);
-    let computes = may_part && computes(function, turn);
-    let turns = few_turns(function, turn).filter(|_| !computes);
-    let few = turns.is_some();
+    let calls_math = may_compute && calls_math(function, turn);
+    let trip_count = short_trip_count(function, turn).filter(|_| !calls_math);
+    let is_short = trip_count.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.
-    if few && (turns < Some(LEAST_OF_TILE) || !strided || counter.is_none()) {
+    if is_short && (trip_count < Some(MIN_TILE_TRIP_COUNT) || !may_stride || counter.is_none()) {
         return None;
     }
-    let waits = strided && counter.is_some() && recurrences::has_some(function, turn, step);
+    let has_recurrence = may_stride && counter.is_some() && recurrences::has_some(function, turn, step);
     let span = *span;
     let in_turns = counter.map_or(0, |counter| {
         lane_trip_counts::reads(function, turn, counter) + lane_trip_counts::reads(function, step, counter)
     });
     turn.push(cut_here(span));
-    let mut uneven = None;
+    let mut lane_trip_counts = None;
     if masks(function, &attempt) > masks(function, body) {
         // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
-        let ends = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
-        if !strided || !kinds.uneven || !(waits || computes) || !ends {
+        let is_local = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
+        if !may_stride || !kinds.lane_trip_counts || !(has_recurrence || calls_math) || !is_local {
             return None;
         }
         let list = list_at(&mut attempt, outer)?;
         let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, .. }) = list.get_mut(index) else { return None };
         turn.pop();
-        uneven = Some(lane_trip_counts::rewrite(function, counts?, turn, step)?);
+        lane_trip_counts = Some(lane_trip_counts::rewrite(function, counts?, turn, step)?);
         turn.push(cut_here(span));
         if masks(function, &attempt) > masks(function, body) {
             return None;
         }
     }
     let (fixed, uniformity) = uniformity(function, &attempt);
-    let marked = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
-    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = marked else { return None };
-    let touched = touched(function, &turn, &attempt, &fixed, &uniformity);
-    let gathers = touched.next && !masked_exits::divides(function, &turn);
-    let apart = touched.apart || (touched.looks_up && !gathers);
+    let interchanged = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
+    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = interchanged else { return None };
+    let access_patterns = access_patterns(function, &turn, &attempt, &fixed, &uniformity);
+    let gathers = access_patterns.next && !masked_exits::divides(function, &turn);
+    let strided = access_patterns.strided || (access_patterns.gathers && !gathers);
     // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
-    let may_walk = touched.apart && !touched.looks_up && strided && counter.is_some();
-    let turned = may_walk && computes && kinds.turned;
-    let apart = apart && (!computes || turned);
-    if (uneven.is_some() && !(apart && may_walk))
-        || (apart && !waits && !turned)
-        || (few && (apart || !rows_share(function, &turn, &fixed, &uniformity)))
+    let may_transpose = access_patterns.strided && !access_patterns.gathers && may_stride && counter.is_some();
+    let strided_math = may_transpose && calls_math && kinds.strided_math;
+    let strided = strided && (!calls_math || strided_math);
+    if (lane_trip_counts.is_some() && !(strided && may_transpose))
+        || (strided && !has_recurrence && !strided_math)
+        || (is_short && (strided || !rows_share(function, &turn, &fixed, &uniformity)))
     {
         return None;
     }
     *body = attempt;
-    Some(MarkedLoop { counter, apart, computes, few, uneven })
+    Some(InterchangedLoop { counter, strided, calls_math, is_short, lane_trip_counts })
 }
 
 /// Whether a kernel reads `threadIdx.y`.
@@ -385,35 +396,35 @@ pub(crate) fn uniformity(function: &Function, body: &[Stmt]) -> (Rematerializabl
 
 /// The access patterns of a row in a loop.
 #[derive(Clone, Copy, Debug, Default)]
-struct Touched {
+struct AccessPatterns {
     /// An access without unit stride whose index is not loaded.
-    apart: bool,
+    strided: bool,
     /// A gather: a load whose index was loaded.
-    looks_up: bool,
+    gathers: bool,
     /// A load with unit stride.
     next: bool,
 }
 
 /// Whether each access of the loop is uniform in a row or has unit stride along it.
-pub(crate) fn stays_together(
+pub(crate) fn is_vectorizable(
     function: &Function,
     turn: &[Stmt],
     body: &[Stmt],
     fixed: &Rematerializable,
     uniformity: &Uniformity,
 ) -> bool {
-    let Touched { apart, looks_up, .. } = touched(function, turn, body, fixed, uniformity);
-    !apart && !looks_up
+    let AccessPatterns { strided, gathers, .. } = access_patterns(function, turn, body, fixed, uniformity);
+    !strided && !gathers
 }
 
 /// The access patterns of a row in a loop.
-fn touched(
+fn access_patterns(
     function: &Function,
     turn: &[Stmt],
     body: &[Stmt],
     fixed: &Rematerializable,
     uniformity: &Uniformity,
-) -> Touched {
+) -> AccessPatterns {
     let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
     let mut counts = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
@@ -426,25 +437,25 @@ fn touched(
     let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
     let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
     let loaded = Loaded::of(function, body);
-    let mut touched = Touched::default();
+    let mut access_patterns = AccessPatterns::default();
     for_each_stmt(turn, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {
-            touched.apart |= !neighbors(&forms, pointer);
+            access_patterns.strided |= !is_unit_stride_or_uniform(&forms, pointer);
         }
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
                 let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
-                if neighbors(&forms, pointer) {
-                    touched.next |= forms.form(pointer) != Form::Same;
+                if is_unit_stride_or_uniform(&forms, pointer) {
+                    access_patterns.next |= forms.form(pointer) != Form::Same;
                 } else if loaded.is_lookup(function, pointer) {
-                    touched.looks_up = true;
+                    access_patterns.gathers = true;
                 } else {
-                    touched.apart = true;
+                    access_patterns.strided = true;
                 }
             });
         }
     });
-    touched
+    access_patterns
 }
 
 /// Whether some loads have unit stride along `x` and are uniform along `y`, and others vary along `y`: a tile of
@@ -475,12 +486,17 @@ pub(crate) fn rows_share(
 }
 
 /// Whether a value is uniform in a row.
-pub(crate) fn is_of_all(function: &Function, fixed: &Rematerializable, uniformity: &Uniformity, value: ExprId) -> bool {
+pub(crate) fn is_row_uniform(
+    function: &Function,
+    fixed: &Rematerializable,
+    uniformity: &Uniformity,
+    value: ExprId,
+) -> bool {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same
 }
 
-pub(crate) fn neighbors(forms: &Forms<'_>, pointer: ExprId) -> bool {
+pub(crate) fn is_unit_stride_or_uniform(forms: &Forms<'_>, pointer: ExprId) -> bool {
     match forms.function.class(pointer) {
         Class::Address { base, by, unit: Unit::Elements } => {
             forms.form(base) == Form::Same && forms.form(by) != Form::Other

@@ -1,7 +1,7 @@
 //! Trip counts that differ between lanes: `for k in range(i + 1)` over the rows of a triangle.
 //!
 //! ```text
-//! for k in range(limit):                  for k in range(most):
+//! for k in range(limit):                  for k in range(max_limit):
 //!     body                                    has_iteration = k < limit
 //!                                             if has_iteration: body
 //! ```
@@ -25,13 +25,13 @@ use crate::{
 
 /// A rewritten loop.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Uneven {
+pub(crate) struct LaneTripCounts {
     /// The induction variable.
     pub counter: LocalId,
     /// The trip count of a lane; no iteration changes it.
     pub limit: ExprId,
     /// The maximum of `limit` over the lanes of a strip; only the strip assigns it.
-    pub most: LocalId,
+    pub max_limit: LocalId,
     /// Whether a lane runs the iteration: the condition of the branch around the body.
     pub has_iteration: ExprId,
 }
@@ -42,7 +42,7 @@ pub(crate) fn rewrite(
     (counter, limit): (LocalId, ExprId),
     turn: &mut Block,
     step: &[Stmt],
-) -> Option<Uneven> {
+) -> Option<LaneTripCounts> {
     let mut assigned = BTreeSet::new();
     for list in [turn.as_slice(), step] {
         for_each_stmt(list, &mut |stmt| assigned.extend(stmt.kind.assigned()));
@@ -56,11 +56,11 @@ pub(crate) fn rewrite(
     let (cond, span) = (*cond, *span);
     let ExprKind::Unary(UnaryOp::Not, holds) = function.exprs[cond].kind else { return None };
     let ty = function.locals[counter].ty;
-    let most = local(function, counter, "most", ty);
+    let max_limit = local(function, counter, "most", ty);
     let flag = local(function, counter, "has_turn", Type::BOOL);
     let mut push = |kind, ty, span: Span| function.exprs.push(Expr { kind, ty, span });
     let counts = push(ExprKind::Local(counter), ty, span);
-    let largest = push(ExprKind::Local(most), ty, span);
+    let largest = push(ExprKind::Local(max_limit), ty, span);
     let some = push(ExprKind::Compare(CompareOp::Lt, counts, largest), Type::BOOL, span);
     let nobody = push(ExprKind::Unary(UnaryOp::Not, some), Type::BOOL, span);
     let has_iteration = push(ExprKind::Local(flag), Type::BOOL, span);
@@ -71,7 +71,7 @@ pub(crate) fn rewrite(
     // The flag is a local, so that the condition does not become a guard, which would split the row.
     turn.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
     turn.push(Stmt { kind: StmtKind::If { cond: has_iteration, then, otherwise: Block::new() }, span });
-    Some(Uneven { counter, limit, most, has_iteration })
+    Some(LaneTripCounts { counter, limit, max_limit, has_iteration })
 }
 
 /// The number of reads of a local in statements.

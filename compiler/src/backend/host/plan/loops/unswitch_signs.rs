@@ -36,7 +36,7 @@ pub(crate) fn part(function: &mut Function, body: &mut Block) {
     }
     let fixed = Rematerializable::of(function, body);
     let alike = alike(function, body);
-    part_list(function, (&fixed, &alike), body);
+    split_list(function, (&fixed, &alike), body);
 }
 
 /// By local: it is assigned once, to a value that is uniform in the block.
@@ -57,11 +57,11 @@ fn asks(function: &Function, stmt: &Stmt) -> Option<LocalId> {
     (is_sign && is_loop(then) && is_loop(otherwise)).then(|| function.local(counter)).flatten()
 }
 
-fn part_list(function: &mut Function, known: (&Rematerializable, &[bool]), list: &mut Block) {
+fn split_list(function: &mut Function, known: (&Rematerializable, &[bool]), list: &mut Block) {
     let mut at = 0;
     while at < list.len() {
         for inner in list[at].kind.blocks_mut().into_iter().flatten() {
-            part_list(function, known, inner);
+            split_list(function, known, inner);
         }
         if let Some(counter) = asks(function, &list[at])
             && let Some(init) = first_value(function, &list[..at], counter)

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Maximum number of expressions of a body that is copied.
-const MOST_EXPRS: usize = 1500;
+const MAX_EXPRS: usize = 1500;
 
 /// Versions the body, if the launch has short extents and the copy pays. The body is then a single branch with a
 /// condition that is uniform for the launch.
@@ -43,7 +43,7 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
         });
     });
     let Some(span) = body.first().map(|stmt| stmt.span) else { return false };
-    if asks.is_empty() || exprs > MOST_EXPRS || !is_between_threads(function, body, &known) {
+    if asks.is_empty() || exprs > MAX_EXPRS || !is_between_threads(function, body, &known) {
         return false;
     }
     let asked: Vec<(LocalId, i128)> =

@@ -26,14 +26,14 @@ use crate::{
 
 /// Highest cost of both arms together. An assignment and an operation cost 1 each; reads of locals and constants are
 /// free.
-const MOST: u32 = 32;
+const MAX_COST: u32 = 32;
 
 /// Most passes over a body, each of which converts the innermost branches.
-const ROUNDS: u32 = 8;
+const MAX_PASSES: u32 = 8;
 
 /// Converts the short branches of a kernel's body, from the inside out.
 pub(crate) fn convert(function: &mut Function, body: &mut Block) {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_PASSES {
         let fixed = Rematerializable::of(function, body);
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
@@ -109,7 +109,7 @@ impl Convert<'_> {
                 Class::Address { .. } | Class::Load(_) => pure = false,
             });
         }
-        pure && cost <= MOST
+        pure && cost <= MAX_COST
     }
 
     fn branch(&mut self, cond: ExprId, then: &[Stmt], otherwise: &[Stmt], span: Span, out: &mut Block) {

@@ -41,10 +41,10 @@ use crate::{
 use weft_artifact::Scalar;
 
 /// Most accumulators that are promoted in a loop.
-const MOST: usize = 8;
+const MAX_ACCUMULATORS: usize = 8;
 
 /// Most memory accesses of a loop: each is compared with each accumulator.
-const MOST_ACCESSES: usize = 96;
+const MAX_ACCESSES: usize = 96;
 
 /// Promotes the accumulators of a body's loops, inner ones first. No thread writes to the memory of the parameters
 /// `read_only` while the kernel runs.
@@ -154,7 +154,7 @@ impl Keep<'_> {
         for access in &accesses {
             let (Some(align), Some(address)) = (access.each_turn, access.address) else { continue };
             let is_known = totals.iter().any(|total| same(self.function, total.address, address));
-            if is_known || totals.len() == MOST || !self.is_alone(address, &accesses) {
+            if is_known || totals.len() == MAX_ACCUMULATORS || !self.is_alone(address, &accesses) {
                 continue;
             }
             let ty = match self.function.exprs[address].ty {
@@ -204,7 +204,7 @@ impl Keep<'_> {
                     | StmtKind::Continue => {}
                 }
             });
-            if !simple || accesses.len() + found.len() > MOST_ACCESSES {
+            if !simple || accesses.len() + found.len() > MAX_ACCESSES {
                 return None;
             }
             for (id, pointer, is_store) in found {

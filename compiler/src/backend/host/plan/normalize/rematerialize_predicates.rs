@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Most expressions of a value that is computed again.
-const MOST: usize = 64;
+const MAX_EXPRS: usize = 64;
 
 /// A predicate and its value.
 struct Named {
@@ -111,7 +111,7 @@ impl Search<'_> {
                 Class::Arith(_) => true,
             };
         });
-        same && size <= MOST
+        same && size <= MAX_EXPRS
     }
 
     fn ask(&mut self, named: &Named, list: &mut [Stmt]) {

@@ -43,13 +43,13 @@ use crate::{
 };
 
 /// Most elements that a converted branch may store to.
-const MOST_STORED: usize = 4;
+const MAX_STORED: usize = 4;
 
 /// Most expressions of a converted branch.
-const MOST_EXPRS: usize = 128;
+const MAX_EXPRS: usize = 128;
 
 /// Largest constant factor in an index: the products of two threads differ by less than 2^64.
-const MOST_TIMES: i128 = 1 << 16;
+const MAX_FACTOR: i128 = 1 << 16;
 
 /// Converts the branches of a kernel's body that may store to shared memory.
 pub(crate) fn convert(function: &mut Function, body: &mut Block) {
@@ -91,13 +91,13 @@ struct Convert<'a> {
 }
 
 /// An element that a branch loads or stores.
-struct Place {
+struct Element {
     pointer: ExprId,
     align: Align,
     elem: Type,
 }
 
-/// The elements that the paths to a position have stored, by index in `places`.
+/// The elements that the paths to a position have stored, by index in `elements`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stored {
     /// Every path has stored these, in this order.
@@ -152,26 +152,26 @@ impl Convert<'_> {
         if !self.is_small(stmt) {
             return None;
         }
-        let mut places = Vec::new();
+        let mut elements = Vec::new();
         let mut start = State { loaded: Vec::new(), stored: Stored::All(Vec::new()) };
         // The condition's other loads stay in the condition, which precedes all stores.
-        self.loads(*cond, &mut start, &mut places);
-        let end = self.branch(then, otherwise, &start, &mut places)?;
+        self.loads(*cond, &mut start, &mut elements);
+        let end = self.branch(then, otherwise, &start, &mut elements)?;
         let (Stored::All(stored) | Stored::Perhaps(stored)) = end.stored;
-        let fits = (1..=MOST_STORED).contains(&stored.len());
-        if !fits || !(0..places.len()).all(|place| end.loaded.contains(&place)) {
+        let fits = (1..=MAX_STORED).contains(&stored.len());
+        if !fits || !(0..elements.len()).all(|element| end.loaded.contains(&element)) {
             return None;
         }
         let mut changes = Vec::new();
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| changes.extend(inner.kind.assigned()));
         let mut moves = false;
-        for place in &places {
-            for_each_read(self.function, place.pointer, &mut |local| moves |= changes.contains(&local));
+        for element in &elements {
+            for_each_read(self.function, element.pointer, &mut |local| moves |= changes.contains(&local));
         }
         if moves {
             return None;
         }
-        Some(self.selections(stmt, &places, &stored))
+        Some(self.selections(stmt, &elements, &stored))
     }
 
     fn is_small(&self, stmt: &Stmt) -> bool {
@@ -181,13 +181,13 @@ impl Convert<'_> {
                 for_each_expr(self.function, root, &mut |_| exprs += 1);
             }
         });
-        exprs <= MOST_EXPRS
+        exprs <= MAX_EXPRS
     }
 
-    fn branch(&self, then: &[Stmt], otherwise: &[Stmt], start: &State, places: &mut Vec<Place>) -> Option<State> {
-        let first = self.walk(then, start.clone(), places)?;
-        let second = self.walk(otherwise, start.clone(), places)?;
-        let loaded = first.loaded.iter().copied().filter(|place| second.loaded.contains(place)).collect();
+    fn branch(&self, then: &[Stmt], otherwise: &[Stmt], start: &State, elements: &mut Vec<Element>) -> Option<State> {
+        let first = self.walk(then, start.clone(), elements)?;
+        let second = self.walk(otherwise, start.clone(), elements)?;
+        let loaded = first.loaded.iter().copied().filter(|element| second.loaded.contains(element)).collect();
         let stored = match (first.stored, second.stored) {
             (one, other) if one == other => one,
             (Stored::All(none), Stored::All(some) | Stored::Perhaps(some))
@@ -205,27 +205,27 @@ impl Convert<'_> {
     }
 
     /// Adds the loads and stores of an arm to a state; `None` if the arm does not qualify.
-    fn walk(&self, list: &[Stmt], mut state: State, places: &mut Vec<Place>) -> Option<State> {
+    fn walk(&self, list: &[Stmt], mut state: State, elements: &mut Vec<Element>) -> Option<State> {
         for stmt in list {
             let (StmtKind::Assign(_, root) | StmtKind::Store { value: root, .. } | StmtKind::If { cond: root, .. }) =
                 &stmt.kind
             else {
                 return None;
             };
-            let (all, known) = self.loads(*root, &mut state, places);
+            let (all, known) = self.loads(*root, &mut state, elements);
             if all != known || (all > 0 && state.stored != Stored::All(Vec::new())) {
                 return None;
             }
             match &stmt.kind {
                 StmtKind::Store { pointer, align, .. } => {
-                    let place = self.place(*pointer, *align, places)?;
+                    let element = self.element(*pointer, *align, elements)?;
                     let Stored::All(stored) = &mut state.stored else { return None };
-                    if stored.contains(&place) {
+                    if stored.contains(&element) {
                         return None;
                     }
-                    stored.push(place);
+                    stored.push(element);
                 }
-                StmtKind::If { then, otherwise, .. } => state = self.branch(then, otherwise, &state, places)?,
+                StmtKind::If { then, otherwise, .. } => state = self.branch(then, otherwise, &state, elements)?,
                 StmtKind::Assign(..)
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
@@ -238,25 +238,27 @@ impl Convert<'_> {
         Some(state)
     }
 
-    /// Records the elements that a value loads. Returns the number of its loads, and the number of those from `places`.
-    fn loads(&self, root: ExprId, state: &mut State, places: &mut Vec<Place>) -> (usize, usize) {
+    /// Records the elements that a value loads. Returns the number of its loads, and the number of those from
+    /// `elements`.
+    fn loads(&self, root: ExprId, state: &mut State, elements: &mut Vec<Element>) -> (usize, usize) {
         let (mut all, mut known) = (0, 0);
         for_each_expr(self.function, root, &mut |id| {
             let ExprKind::Load(pointer, align) = self.function.exprs[id].kind else { return };
             all += 1;
-            if let Some(place) = self.place(pointer, align, places) {
+            if let Some(element) = self.element(pointer, align, elements) {
                 known += 1;
-                if !state.loaded.contains(&place) {
-                    state.loaded.push(place);
+                if !state.loaded.contains(&element) {
+                    state.loaded.push(element);
                 }
             }
         });
         (all, known)
     }
 
-    /// The index of an element in `places`, to which it is added if each thread of a thread loop has its own.
-    fn place(&self, pointer: ExprId, align: Align, places: &mut Vec<Place>) -> Option<usize> {
-        let found = places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer));
+    /// The index of an element in `elements`, to which it is added if each thread of a thread loop has its own.
+    fn element(&self, pointer: ExprId, align: Align, elements: &mut Vec<Element>) -> Option<usize> {
+        let found =
+            elements.iter().position(|element| element.align == align && same(self.function, element.pointer, pointer));
         if found.is_some() {
             return found;
         }
@@ -264,8 +266,8 @@ impl Convert<'_> {
         if !is_shared(self.function, pointer) || !self.is_own(pointer) {
             return None;
         }
-        places.push(Place { pointer, align, elem: Type::Scalar(elem) });
-        Some(places.len() - 1)
+        elements.push(Element { pointer, align, elem: Type::Scalar(elem) });
+        Some(elements.len() - 1)
     }
 
     /// Whether no two threads of a thread loop have the same element.
@@ -297,7 +299,7 @@ impl Convert<'_> {
 
     /// Whether a product is a 64-bit value with unit stride times a small positive constant.
     fn is_multiple(&self, step: ExprId, times: ExprId) -> bool {
-        let constant = self.function.int(times).is_some_and(|times| (1..=MOST_TIMES).contains(&times));
+        let constant = self.function.int(times).is_some_and(|times| (1..=MAX_FACTOR).contains(&times));
         constant && self.form(step) == Form::Step && self.function.exprs[step].ty == Type::I64
     }
 
@@ -323,30 +325,30 @@ impl Convert<'_> {
     }
 
     /// Loads the elements into locals, applies the branch to the locals, and stores the elements that it may change.
-    fn selections(&mut self, stmt: &Stmt, places: &[Place], stored: &[usize]) -> Block {
+    fn selections(&mut self, stmt: &Stmt, elements: &[Element], stored: &[usize]) -> Block {
         let span = stmt.span;
         let mut out = Block::new();
         let mut locals = Vec::new();
-        for place in places {
-            let before = self.function.locals.push(Local::new("before", LocalKind::Variable, place.elem));
-            let pointer = self.function.copy_expr(place.pointer);
-            let load = ExprKind::Load(pointer, place.align);
-            let load = self.function.exprs.push(Expr { kind: load, ty: place.elem, span });
+        for element in elements {
+            let before = self.function.locals.push(Local::new("before", LocalKind::Variable, element.elem));
+            let pointer = self.function.copy_expr(element.pointer);
+            let load = ExprKind::Load(pointer, element.align);
+            let load = self.function.exprs.push(Expr { kind: load, ty: element.elem, span });
             out.push(Stmt { kind: StmtKind::Assign(before, load), span });
             locals.push((before, before));
         }
-        for &place in stored {
-            let after = self.function.locals.push(Local::new("after", LocalKind::Variable, places[place].elem));
-            let (before, _) = locals[place];
+        for &element in stored {
+            let after = self.function.locals.push(Local::new("after", LocalKind::Variable, elements[element].elem));
+            let (before, _) = locals[element];
             let value = self.read(before, span);
             out.push(Stmt { kind: StmtKind::Assign(after, value), span });
-            locals[place].1 = after;
+            locals[element].1 = after;
         }
-        out.extend(self.on_locals(std::slice::from_ref(stmt), places, &locals));
-        for &place in stored {
-            let value = self.read(locals[place].1, span);
-            let pointer = self.function.copy_expr(places[place].pointer);
-            out.push(Stmt { kind: StmtKind::Store { pointer, value, align: places[place].align }, span });
+        out.extend(self.on_locals(std::slice::from_ref(stmt), elements, &locals));
+        for &element in stored {
+            let value = self.read(locals[element].1, span);
+            let pointer = self.function.copy_expr(elements[element].pointer);
+            out.push(Stmt { kind: StmtKind::Store { pointer, value, align: elements[element].align }, span });
         }
         out
     }
@@ -356,21 +358,21 @@ impl Convert<'_> {
         self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
     }
 
-    fn on_locals(&mut self, list: &[Stmt], places: &[Place], locals: &[(LocalId, LocalId)]) -> Block {
+    fn on_locals(&mut self, list: &[Stmt], elements: &[Element], locals: &[(LocalId, LocalId)]) -> Block {
         let mut out = Block::with_capacity(list.len());
         for stmt in list {
             let kind = match &stmt.kind {
                 StmtKind::Store { pointer, value, align } => {
-                    let value = self.value_on_locals(*value, places, locals);
-                    match self.find(*pointer, *align, places) {
-                        Some(place) => StmtKind::Assign(locals[place].1, value),
+                    let value = self.value_on_locals(*value, elements, locals);
+                    match self.find(*pointer, *align, elements) {
+                        Some(element) => StmtKind::Assign(locals[element].1, value),
                         None => stmt.kind.clone(),
                     }
                 }
                 StmtKind::If { cond, then, otherwise } => StmtKind::If {
-                    cond: self.value_on_locals(*cond, places, locals),
-                    then: self.on_locals(then, places, locals),
-                    otherwise: self.on_locals(otherwise, places, locals),
+                    cond: self.value_on_locals(*cond, elements, locals),
+                    then: self.on_locals(then, elements, locals),
+                    otherwise: self.on_locals(otherwise, elements, locals),
                 },
                 StmtKind::Assign(..)
                 | StmtKind::Op { .. }
@@ -379,7 +381,7 @@ impl Convert<'_> {
                 | StmtKind::Break
                 | StmtKind::Continue
                 | StmtKind::Return(_) => {
-                    stmt.kind.clone().map_exprs(&mut |id| self.value_on_locals(id, places, locals))
+                    stmt.kind.clone().map_exprs(&mut |id| self.value_on_locals(id, elements, locals))
                 }
             };
             out.push(Stmt { kind, span: stmt.span });
@@ -387,19 +389,19 @@ impl Convert<'_> {
         out
     }
 
-    fn find(&self, pointer: ExprId, align: Align, places: &[Place]) -> Option<usize> {
-        places.iter().position(|place| place.align == align && same(self.function, place.pointer, pointer))
+    fn find(&self, pointer: ExprId, align: Align, elements: &[Element]) -> Option<usize> {
+        elements.iter().position(|element| element.align == align && same(self.function, element.pointer, pointer))
     }
 
     /// Copies a value, with reads of locals in place of loads of elements.
-    fn value_on_locals(&mut self, id: ExprId, places: &[Place], locals: &[(LocalId, LocalId)]) -> ExprId {
+    fn value_on_locals(&mut self, id: ExprId, elements: &[Element], locals: &[(LocalId, LocalId)]) -> ExprId {
         let Expr { kind, ty, span } = self.function.exprs[id].clone();
         if let ExprKind::Load(pointer, align) = kind
-            && let Some(place) = self.find(pointer, align, places)
+            && let Some(element) = self.find(pointer, align, elements)
         {
-            return self.read(locals[place].0, span);
+            return self.read(locals[element].0, span);
         }
-        let kind = kind.map_operands(&mut |operand| self.value_on_locals(operand, places, locals));
+        let kind = kind.map_operands(&mut |operand| self.value_on_locals(operand, elements, locals));
         self.function.exprs.push(Expr { kind, ty, span })
     }
 }

@@ -28,13 +28,13 @@ use crate::{
 };
 
 /// Highest trip count of an unrolled loop.
-const MOST_TURNS: i128 = 32;
+const MAX_TRIP_COUNT: i128 = 32;
 
 /// Most expressions of all copies of a body together.
-const MOST_EXPRS: i128 = 1200;
+const MAX_EXPRS: i128 = 1200;
 
 /// Highest trip count of a loop that [`write_out_short`] unrolls though it reads no table.
-const SHORT: i128 = 4;
+const MAX_SHORT_TRIP_COUNT: i128 = 4;
 
 /// Unrolls the loops of a kernel's body that read a constant table.
 pub(crate) fn write_out(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
@@ -163,8 +163,8 @@ impl WriteOut<'_> {
             });
         });
         let turns = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
-        let worth = reads_table || (self.short && turns <= SHORT);
-        if !simple || !worth || !(1..=MOST_TURNS).contains(&turns) || turns * exprs > MOST_EXPRS {
+        let worth = reads_table || (self.short && turns <= MAX_SHORT_TRIP_COUNT);
+        if !simple || !worth || !(1..=MAX_TRIP_COUNT).contains(&turns) || turns * exprs > MAX_EXPRS {
             return None;
         }
         // The counter's value after the loop may overflow its type.

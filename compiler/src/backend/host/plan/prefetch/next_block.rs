@@ -16,7 +16,7 @@
 use crate::{
     analysis::{for_each_read, same},
     backend::host::plan::{
-        MOST_SEGMENTS, Plan,
+        MAX_SEGMENTS, Plan,
         analysis::strides::Form,
         plan_ir::{Runs, Segment},
         vector::fixed_rows::Rows,
@@ -28,13 +28,13 @@ use crate::{
 };
 
 /// The maximum number of addresses of a segment.
-const MOST: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// The maximum number of locals that one address depends on.
-const EFFORT: usize = 32;
+const MAX_LOCALS: usize = 32;
 
 /// Addresses at most this many elements away from each other share one prefetch.
-const NEAR: u128 = 8;
+const MAX_DISTANCE: u128 = 8;
 
 /// An address with unit stride along `threadIdx.x` that depends on `blockIdx.x`.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Stream {
 /// begins.
 pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
     // A segment that is a function of its own has only the values that it mentions.
-    let is_apart = plan.segments > MOST_SEGMENTS;
+    let is_apart = plan.segments > MAX_SEGMENTS;
     if is_apart || segment.repeats || segment.runs != Runs::EachThread {
         return Vec::new();
     }
@@ -60,7 +60,7 @@ pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stre
     let rows = Rows { plan, function, width: 0 };
     let mut streams: Vec<Stream> = Vec::new();
     let mut note = |pointer: ExprId| {
-        if streams.len() < MOST && !streams.iter().any(|other| are_near(function, other.pointer, pointer)) {
+        if streams.len() < MAX_ADDRESSES && !streams.iter().any(|other| are_near(function, other.pointer, pointer)) {
             streams.extend(stream(&rows, pointer));
         }
     };
@@ -98,7 +98,7 @@ fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
         return None;
     }
     let mut before = Vec::new();
-    let is_known = locals(rows, index, &mut before, EFFORT);
+    let is_known = locals(rows, index, &mut before, MAX_LOCALS);
     let roots = || before.iter().filter_map(|&local| plan.fixed.value(local)).chain([index]);
     let by_block = roots().any(|root| asks_for_block(function, root));
     (is_known && by_block && roots().all(|root| rows.is_harmless(root))).then_some(Stream {
@@ -121,7 +121,7 @@ fn are_near(function: &Function, a: ExprId, b: ExprId) -> bool {
     let (other_constant, others) = terms(function, *other);
     scale == other_scale
         && same(function, *base, *other_base)
-        && constant.abs_diff(other_constant) <= NEAR
+        && constant.abs_diff(other_constant) <= MAX_DISTANCE
         && parts.len() == others.len()
         && parts.iter().zip(&others).all(|(&a, &b)| same(function, a, b))
 }
@@ -158,7 +158,7 @@ fn locals(rows: &Rows<'_>, root: ExprId, found: &mut Vec<LocalId>, most: usize) 
         }
         match rows.plan.fixed.value(local) {
             Some(value) => {
-                known = most > 0 && locals(rows, value, found, most - 1) && found.len() < EFFORT;
+                known = most > 0 && locals(rows, value, found, most - 1) && found.len() < MAX_LOCALS;
                 found.push(local);
             }
             None => known = !rows.is_own(local),

@@ -21,7 +21,7 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        plan_ir::{MAX_THREADS, Next, Node, Segment, for_each_segment},
+        plan_ir::{IterationPrefetch, MAX_THREADS, Node, Segment, for_each_segment},
         vector::fixed_rows::is_harmless,
     },
     ir::{
@@ -31,15 +31,15 @@ use crate::{
 };
 
 /// The maximum number of addresses of a segment.
-const MOST: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// An index that changes by at most this many elements between two iterations is near, for any kind of value.
-const NEAR: u128 = 64;
+const MAX_DISTANCE: u128 = 64;
 
 /// The maximum depth of the analysis of one address.
-const EFFORT: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
-/// Finds the loads of segments in loops with barriers, and sets [`Segment::next`].
+/// Finds the loads of segments in loops with barriers, and sets [`Segment::iteration_prefetches`].
 pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, step, .. } = node
@@ -48,7 +48,8 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
             let turns = Turns::of(body, step);
             for at in 0..body.len() {
                 let values = turns.next(peeler, at, body, step);
-                let mut found = |segment: &mut Segment| segment.next = loads(peeler, &turns, &values, segment);
+                let mut found =
+                    |segment: &mut Segment| segment.iteration_prefetches = loads(peeler, &turns, &values, segment);
                 match &mut body[at] {
                     Node::Segment(segment) => found(segment),
                     node @ (Node::If { .. } | Node::Guarded { .. } | Node::Split { .. }) => {
@@ -59,7 +60,7 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
                     | Node::Barrier
                     | Node::Strips(_)
                     | Node::Loop { .. }
-                    | Node::Walked(_)
+                    | Node::TransposedRows(_)
                     | Node::Break
                     | Node::Continue
                     | Node::Return => {}
@@ -74,19 +75,24 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
 
 /// Moves the prefetches of segments to the next strips of whole rows: between the computation of a few rows each, the
 /// cache completes them in time. Right after the segment's own loads, they would wait for free line fill buffers.
-pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
+pub(crate) fn move_to_strips(width: u64, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, .. } = node {
             let mut asked = Vec::new();
             for inside in &mut *body {
                 match inside {
-                    Node::Segment(segment) if !segment.next.is_empty() => asked.push(segment.as_mut()),
+                    Node::Segment(segment) if !segment.iteration_prefetches.is_empty() => asked.push(segment.as_mut()),
                     Node::Strips(strips) if strips.is_of_rows(width) => {
                         for segment in asked.drain(..) {
                             let (locals, recompute) = (segment.locals.clone(), segment.recompute.clone());
-                            let next = segment.next.clone();
-                            segment.next.iter_mut().for_each(|next| next.by_strips = true);
-                            strips.before.push(Segment { locals, recompute, next, ..Segment::default() });
+                            let next = segment.iteration_prefetches.clone();
+                            segment.iteration_prefetches.iter_mut().for_each(|next| next.by_strips = true);
+                            strips.before.push(Segment {
+                                locals,
+                                recompute,
+                                iteration_prefetches: next,
+                                ..Segment::default()
+                            });
                         }
                     }
                     Node::Segment(_)
@@ -97,7 +103,7 @@ pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
                     | Node::Split { .. }
                     | Node::Barrier
                     | Node::Loop { .. }
-                    | Node::Walked(_)
+                    | Node::TransposedRows(_)
                     | Node::Break
                     | Node::Continue
                     | Node::Return => {}
@@ -105,7 +111,7 @@ pub(crate) fn hand_on(width: u64, nodes: &mut [Node]) {
             }
         }
         for part in node.parts_mut() {
-            hand_on(width, part);
+            move_to_strips(width, part);
         }
     }
 }
@@ -159,7 +165,7 @@ impl Turns {
             | Node::Barrier
             | Node::Strips(_)
             | Node::Loop { .. }
-            | Node::Walked(_)
+            | Node::TransposedRows(_)
             | Node::Break
             | Node::Continue
             | Node::Return => node.parts().into_iter().flatten().for_each(|part| self.inside(part)),
@@ -197,7 +203,12 @@ impl Turns {
 }
 
 /// The unit-stride loads of a segment from global memory whose addresses are far away in the next iteration.
-fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segment: &Segment) -> Vec<Next> {
+fn loads(
+    peeler: &Peeler<'_>,
+    turns: &Turns,
+    values: &[(LocalId, ExprId)],
+    segment: &Segment,
+) -> Vec<IterationPrefetch> {
     let Peeler { function, uniformity, fixed, .. } = peeler;
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let mut assigned = vec![0_u32; function.locals.len()];
@@ -206,7 +217,7 @@ fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segme
     });
     // Assignments whose values are known when a thread starts.
     let mut made: Vec<(LocalId, ExprId)> = Vec::new();
-    let mut found: Vec<Next> = Vec::new();
+    let mut found: Vec<IterationPrefetch> = Vec::new();
     for stmt in &segment.body {
         let is_known = |made: &[(LocalId, ExprId)], local: LocalId| {
             let in_turn = values.iter().any(|&(next, _)| next == local);
@@ -226,13 +237,13 @@ fn loads(peeler: &Peeler<'_>, turns: &Turns, values: &[(LocalId, ExprId)], segme
             let Type::Ptr(elem, Space::Global) = function.exprs[pointer].ty else { return };
             let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
             let is_row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
-            if !is_row || !all_known(&made, pointer) || found.len() == MOST {
+            if !is_row || !all_known(&made, pointer) || found.len() == MAX_ADDRESSES {
                 return;
             }
             let all: Vec<_> = values.iter().chain(&made).copied().collect();
             let values = needed(peeler, &all, pointer);
-            if (Moves { peeler, values: &values }).is_far(by, EFFORT) {
-                found.push(Next { pointer, size: elem.size_bytes(), values, by_strips: false });
+            if (Moves { peeler, values: &values }).is_far(by, MAX_DEPTH) {
+                found.push(IterationPrefetch { pointer, size: elem.size_bytes(), values, by_strips: false });
             }
         };
         for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
@@ -292,9 +303,9 @@ impl Moves<'_> {
         }
     }
 
-    /// Whether `times * value` changes little if `value` does: `times` is at most [`NEAR`], or at most the size of a
-    /// block and `value` is uniform. A uniform value is the number of a tile, a varying one may be that of a thread's
-    /// row of a matrix.
+    /// Whether `times * value` changes little if `value` does: `times` is at most [`MAX_DISTANCE`], or at most
+    /// the size of a block and `value` is uniform. A uniform value is the number of a tile, a varying one may be that
+    /// of a thread's row of a matrix.
     fn is_little(&self, times: ExprId, value: ExprId) -> bool {
         let Peeler { function, uniformity, .. } = self.peeler;
         let times = match function.class(times) {
@@ -304,7 +315,7 @@ impl Moves<'_> {
                 None => return false,
             },
         };
-        times <= NEAR || (times <= u128::from(MAX_THREADS) && !uniformity.varies(function, value))
+        times <= MAX_DISTANCE || (times <= u128::from(MAX_THREADS) && !uniformity.varies(function, value))
     }
 }
 

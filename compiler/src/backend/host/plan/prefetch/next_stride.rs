@@ -17,17 +17,17 @@ use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
-        loops::{grid_stride::Stride, interchange::Marked},
-        plan_ir::{Ahead, Node, Segment},
+        loops::{grid_stride::Stride, interchange::InterchangedLoops},
+        plan_ir::{Node, Segment, StridePrefetch},
     },
     ir::{Class, ExprId, ExprKind, Function, LocalId, SpecialRegister, StmtKind, Unit, for_each_expr, for_each_stmt},
 };
 
 /// The maximum number of addresses of a segment.
-const MOST: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
-/// Finds the loads of segments in grid-stride loops, and sets [`Segment::ahead`].
-pub(crate) fn find(peeler: &Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
+/// Finds the loads of segments in grid-stride loops, and sets [`Segment::stride_prefetches`].
+pub(crate) fn find(peeler: &Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, step, .. } = node {
             let counts = |offset: LocalId| {
@@ -39,17 +39,17 @@ pub(crate) fn find(peeler: &Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
                     counts
                 })
             };
-            let stride = marked.strides.iter().find(|stride| counts(stride.offset));
+            let stride = interchanged.strides.iter().find(|stride| counts(stride.offset));
             if let Some(stride) = stride.filter(|stride| is_of_grid(peeler, stride.step)) {
                 for inside in &mut *body {
                     if let Node::Segment(segment) = inside {
-                        segment.ahead = loads(peeler, *stride, segment);
+                        segment.stride_prefetches = loads(peeler, *stride, segment);
                     }
                 }
             }
         }
         for part in node.parts_mut() {
-            find(peeler, marked, part);
+            find(peeler, interchanged, part);
         }
     }
 }
@@ -64,7 +64,7 @@ fn is_of_grid(peeler: &Peeler<'_>, step: ExprId) -> bool {
     of_grid
 }
 
-fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
+fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<StridePrefetch> {
     let Peeler { function, uniformity, fixed, .. } = peeler;
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let mut assigned = vec![0_u32; function.locals.len()];
@@ -73,7 +73,7 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
     });
     // Locals that are computed only from values that are known when a thread starts.
     let mut before: Vec<(LocalId, ExprId)> = Vec::new();
-    let mut found: Vec<Ahead> = Vec::new();
+    let mut found: Vec<StridePrefetch> = Vec::new();
     for stmt in &segment.body {
         let is_made = |before: &[(LocalId, ExprId)], local: LocalId| {
             shared(local) || segment.recompute.contains(&local) || before.iter().any(|&(made, _)| made == local)
@@ -90,8 +90,8 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
                 let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
                 let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
                 let row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
-                if row && all_made(pointer) && all_made(stride.step) && found.len() < MOST {
-                    found.push(Ahead { pointer, step: stride.step, before: before.clone() });
+                if row && all_made(pointer) && all_made(stride.step) && found.len() < MAX_ADDRESSES {
+                    found.push(StridePrefetch { pointer, step: stride.step, before: before.clone() });
                 }
             });
         }
@@ -108,7 +108,7 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<Ahead> {
 }
 
 /// Whether an address depends on the loop's offset, so that it changes between iterations.
-fn counts(function: &Function, offset: LocalId, ahead: &Ahead) -> bool {
+fn counts(function: &Function, offset: LocalId, ahead: &StridePrefetch) -> bool {
     let mut counts = false;
     for root in ahead.before.iter().map(|&(_, value)| value).chain([ahead.pointer]) {
         for_each_read(function, root, &mut |local| counts |= local == offset);

@@ -120,7 +120,7 @@ fn live_arrays(
     live_across: &Set,
 ) -> Vec<LocalArrayId> {
     let points = |local: &LocalId| matches!(function.locals[*local].ty, Type::Ptr(_, Space::Local | Space::Generic));
-    let pointer_crosses = live_across.iter().any(points);
+    let pointer_is_live = live_across.iter().any(points);
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
     for_each_segment(nodes, &mut |segment| {
@@ -129,7 +129,7 @@ fn live_arrays(
             here.insert(array);
         });
         for array in here {
-            if !seen.insert(array) || segment.repeats || pointer_crosses {
+            if !seen.insert(array) || segment.repeats || pointer_is_live {
                 twice.insert(array);
             }
         }

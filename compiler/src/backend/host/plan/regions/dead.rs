@@ -30,9 +30,9 @@ pub(crate) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: 
             drop_unread(function, fixed, &mut strips.nodes);
             true
         }
-        Node::Walked(walked) => {
-            drop_unread(function, fixed, &mut walked.nodes);
-            drop_unread(function, fixed, &mut walked.step);
+        Node::TransposedRows(transposed) => {
+            drop_unread(function, fixed, &mut transposed.nodes);
+            drop_unread(function, fixed, &mut transposed.step);
             true
         }
         Node::Once { .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,

@@ -27,7 +27,7 @@ use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     backend::host::plan::{
         analysis::strides::Forms,
-        plan_ir::{Parts, Runs},
+        plan_ir::{Runs, SplitCondition},
         warp::cells::LANES,
     },
     ir::{
@@ -38,10 +38,10 @@ use crate::{
 };
 
 /// Least number of operations before an atomic operation that become a part of their own.
-const WORTH_CUTTING: u32 = 8;
+const MIN_OPERATIONS: u32 = 8;
 
 /// Cost of a saturating conversion from float to integer, in operations.
-const SATURATING: u32 = 5;
+const SATURATING_COST: u32 = 5;
 
 /// Inputs of the distribution.
 pub(crate) struct Groups<'a> {
@@ -215,7 +215,7 @@ fn before_atomics(function: &mut Function, piece: Block) -> Vec<Block> {
         };
         let start = current.iter().take_while(|stmt| is_atomic(stmt)).count();
         let cost = cost(function, &current[start..], args);
-        if cost < WORTH_CUTTING {
+        if cost < MIN_OPERATIONS {
             current.push(stmt);
             continue;
         }
@@ -243,7 +243,7 @@ fn cost(function: &Function, body: &[Stmt], values: &[ExprId]) -> u32 {
     let mut count = |root: ExprId| {
         for_each_expr(function, root, &mut |id| {
             cost += match function.class(id) {
-                Class::Arith(Arith::Convert(a)) if is_float(a) && !is_float(id) => SATURATING,
+                Class::Arith(Arith::Convert(a)) if is_float(a) && !is_float(id) => SATURATING_COST,
                 Class::Arith(_) => 1,
                 Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => 0,
             };
@@ -381,10 +381,10 @@ impl Look<'_> {
     }
 
     /// Splits a condition into a guard and the rest.
-    fn split(&self, cond: ExprId) -> Parts {
+    fn split(&self, cond: ExprId) -> SplitCondition {
         let forms =
             Forms { function: self.function, fixed: self.groups.fixed, shared: self.shared, sole: &|_| None, axis: 0 };
-        let mut parts = Parts::default();
+        let mut parts = SplitCondition::default();
         forms.split(cond, false, &mut parts);
         parts
     }
@@ -396,7 +396,7 @@ impl Look<'_> {
         for_each_read(self.function, cond, &mut |local| {
             lasts &= (self.shared)(local) || self.groups.fixed.value(local).is_some();
         });
-        let Parts { guard, residual } = self.split(cond);
+        let SplitCondition { guard, residual } = self.split(cond);
         let one_side = residual.is_empty() && guard.rows.is_empty();
         lasts && one_side && matches!(guard.ranges.as_slice(), [range] if range.op != CompareOp::Eq)
     }

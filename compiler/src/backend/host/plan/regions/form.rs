@@ -58,14 +58,14 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
 /// segments into parts, of which some need not run for each thread.
 ///
 /// `together` holds the counters and offsets of loops whose only barrier was inserted by
-/// [`crate::backend::host::plan::loops::interchange`]; `leaving` describes the loops that
+/// [`crate::backend::host::plan::loops::interchange`]; `masked_loops` describes the loops that
 /// [`crate::backend::host::plan::loops::masked_exits`] rewrote. The barrier at the end of their bodies is dropped.
 pub(crate) fn cut(
     function: &mut Function,
     body: &[Stmt],
     uniformity: &Uniformity,
     regions: &Regions,
-    (together, leaving): (&[LocalId], &[MaskedLoop]),
+    (together, masked_loops): (&[LocalId], &[MaskedLoop]),
     groups: Option<&Groups<'_>>,
 ) -> Cut {
     let locals = function.locals.len();
@@ -74,7 +74,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
-        leaving,
+        masked_loops,
         groups,
         guards: Vec::new(),
         masks: Vec::new(),
@@ -95,7 +95,7 @@ pub(crate) fn cut(
         uniformity,
         regions,
         together,
-        leaving,
+        masked_loops,
         groups,
         guards: Vec::new(),
         masks: vec![(0, Kind::Alive)],
@@ -176,7 +176,7 @@ struct Cutter<'a> {
     uniformity: &'a Uniformity,
     regions: &'a Regions,
     together: &'a [LocalId],
-    leaving: &'a [MaskedLoop],
+    masked_loops: &'a [MaskedLoop],
     groups: Option<&'a Groups<'a>>,
     /// The guards around the position.
     guards: Vec<Guard>,
@@ -391,14 +391,14 @@ impl Cutter<'_> {
                 let (active, guard) = (self.active(), self.guard());
                 let (outer, depth) = (self.next_mask, self.masks.len());
                 let mask = self.uniformity.splits_loop(stmt).then(|| self.new_mask());
-                let turn_mask = self.uniformity.splits_turn(stmt).then(|| self.new_mask());
+                let continue_mask = self.uniformity.splits_iteration(stmt).then(|| self.new_mask());
                 self.loops += 1;
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
-                self.masks.extend(turn_mask.map(|mask| (mask, Kind::Turn)));
+                self.masks.extend(continue_mask.map(|mask| (mask, Kind::Turn)));
                 let counter = counter(self.function, body, step).map(|(counter, _)| counter);
                 // The barrier at the end of the body was inserted by a loop transformation.
                 let mut is_marked = body.iter().any(|stmt| {
-                    matches!(stmt.kind, StmtKind::If { cond, .. } if self.leaving.iter().any(|of| of.few == cond))
+                    matches!(stmt.kind, StmtKind::If { cond, .. } if self.masked_loops.iter().any(|of| of.few_active == cond))
                 });
                 for_each_stmt(step, &mut |stmt| {
                     is_marked |= stmt.kind.assigned().iter().any(|local| self.together.contains(local));
@@ -407,14 +407,14 @@ impl Cutter<'_> {
                     Some((_, turn)) if is_marked => self.list(turn, false),
                     _ => self.list(body, false),
                 };
-                if turn_mask.is_some() {
+                if continue_mask.is_some() {
                     self.masks.pop();
                 }
                 let step = self.list(step, false);
                 self.masks.truncate(depth);
                 self.loops -= 1;
                 self.next_mask = outer;
-                nodes.push(Node::Loop { counter, active, guard, mask, turn_mask, body, step });
+                nodes.push(Node::Loop { counter, active, guard, mask, continue_mask, body, step });
             }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }

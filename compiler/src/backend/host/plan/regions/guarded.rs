@@ -14,7 +14,7 @@ use crate::{
     analysis::{Rematerializable, for_each_mention, for_each_read},
     backend::host::plan::{
         analysis::{strides::Forms, structure::holds_barrier},
-        plan_ir::{Guard, Parts},
+        plan_ir::{Guard, SplitCondition},
     },
     ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt},
 };
@@ -33,11 +33,11 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// Finds the guarded branches that contain a barrier, and the guarded early returns. Offsets in `apart` are
+    /// Finds the guarded branches that contain a barrier, and the guarded early returns. Offsets in `varying` are
     /// varying.
-    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Rematerializable, apart: &[LocalId]) -> Self {
+    pub(crate) fn of(function: &Function, body: &[Stmt], fixed: &Rematerializable, varying: &[LocalId]) -> Self {
         let mut this = Self::default();
-        let offsets = |local: LocalId| function.locals[local].offset && !apart.contains(&local);
+        let offsets = |local: LocalId| function.locals[local].offset && !varying.contains(&local);
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
         for_each_stmt(body, &mut |stmt| {
@@ -98,7 +98,7 @@ fn whole_guard(
 ) -> Option<Guard> {
     let param = |local: LocalId| function.params.contains(&local) || offsets(local);
     let forms = Forms { function, fixed, shared: &param, sole: &|_| None, axis: 0 };
-    let mut parts = Parts::default();
+    let mut parts = SplitCondition::default();
     forms.split(cond, negated, &mut parts);
     let dependence = fixed.dependence(function, cond);
     (parts.residual.is_empty() && (dependence.x || dependence.row)).then_some(parts.guard)
@@ -111,6 +111,6 @@ pub(crate) fn is_guard(function: &Function, fixed: &Rematerializable, cond: Expr
 
 /// Whether a condition is a guard whose value does not change while the block runs, or during an iteration of the
 /// grid-stride loop around it.
-pub(crate) fn is_guard_of_turn(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
+pub(crate) fn is_guard_of_iteration(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|local| function.locals[local].offset).is_some()
 }

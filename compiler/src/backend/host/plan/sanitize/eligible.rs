@@ -205,14 +205,14 @@ pub(crate) fn go_together(nodes: &[Node]) -> bool {
             segment.active.is_none() && segment.guard.is_none() && segment.runs == Runs::EachThread
         }
         Node::If { then, otherwise, .. } => go_together(then) && go_together(otherwise),
-        Node::Loop { active: None, guard: None, mask: None, turn_mask: None, body, step, .. } => {
+        Node::Loop { active: None, guard: None, mask: None, continue_mask: None, body, step, .. } => {
             go_together(body) && go_together(step)
         }
         Node::Once { .. }
         | Node::Guarded { .. }
         | Node::Split { .. }
         | Node::Strips(_)
-        | Node::Walked(_)
+        | Node::TransposedRows(_)
         | Node::Loop { .. } => false,
     })
 }

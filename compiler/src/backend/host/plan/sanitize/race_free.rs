@@ -31,17 +31,17 @@ pub(crate) fn note(function: &Function, nodes: &mut [Node]) {
         if wrote.all {
             return;
         }
-        let mut settled = Vec::new();
+        let mut race_free = Vec::new();
         for_each_expr_of_block(function, &segment.body, &mut |id| {
             if let Class::Load(pointer) = function.class(id)
                 && let Some(Base::Shared(array)) = flow.pointers.declared(function, pointer)
-                && !settled.contains(&array)
+                && !race_free.contains(&array)
                 && !wrote.arrays.contains(&array)
             {
-                settled.push(array);
+                race_free.push(array);
             }
         });
-        segment.race_free = settled;
+        segment.race_free = race_free;
     });
 }
 
@@ -197,9 +197,9 @@ impl Flow<'_> {
                     behind
                 }
                 Node::Strips(strips) => self.walk(&strips.nodes, from),
-                Node::Walked(walked) => {
-                    let behind = self.walk(&walked.nodes, from);
-                    self.walk(&walked.step, behind)
+                Node::TransposedRows(transposed) => {
+                    let behind = self.walk(&transposed.nodes, from);
+                    self.walk(&transposed.step, behind)
                 }
                 Node::Loop { body, step, .. } => {
                     let head = self.add(&from, Wrote::default(), false);

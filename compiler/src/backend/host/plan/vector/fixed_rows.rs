@@ -45,16 +45,16 @@ const WIDTHS: [(i128, u64); 3] = [(8, 8), (16, 16), (32, 32)];
 const WARPS: u32 = 32;
 
 /// Threads of a typical block.
-const MOST_COMMON: u32 = 256;
+const MAX_COMMON: u32 = 256;
 
-/// Most padding elements of a tile's row.
-const MOST_PADDING: i128 = 2;
+/// Maximum number of padding elements of a tile's row.
+const MAX_PADDING: i128 = 2;
 
 /// Expressions of the largest segment that is duplicated.
-const MOST_EXPRS: usize = 160;
+const MAX_EXPRS: usize = 160;
 
-/// Most expressions that are inspected for one index.
-const EFFORT: u32 = 128;
+/// Maximum number of expressions that are inspected for one index.
+const MAX_VISITED: u32 = 128;
 
 /// The guessed number of threads of a row: the factor of `threadIdx.y`.
 pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64> {
@@ -67,7 +67,7 @@ pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64
         } else {
             return None;
         };
-        let fits = |&&(least, _): &&(i128, u64)| (least..=least + MOST_PADDING).contains(&times);
+        let fits = |&&(least, _): &&(i128, u64)| (least..=least + MAX_PADDING).contains(&times);
         WIDTHS.iter().find(fits).map(|&(_, width)| width)
     })
 }
@@ -87,7 +87,7 @@ pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
     let mut own = module.shared.iter().filter(|(_, array)| is_program(array)).peekable();
     own.peek().is_some()
         && own.all(|(_, array)| {
-            (0..=MOST_PADDING).any(|padding| {
+            (0..=MAX_PADDING).any(|padding| {
                 let (len, length) = (i128::from(array.len), i128::from(width) + padding);
                 len % length == 0 && (len / length) % i128::from(eight) == 0
             })
@@ -110,11 +110,11 @@ fn is_of_y(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool 
 }
 
 /// The guessed number of threads of a row in a block with barriers: the length of the longest shared array, if it is a
-/// multiple of 32 and exceeds the number of warps that a block may have; otherwise [`MOST_COMMON`].
+/// multiple of 32 and exceeds the number of warps that a block may have; otherwise [`MAX_COMMON`].
 pub(crate) fn length(module: &Module) -> u32 {
     let own = module.shared.iter().filter(|(_, array)| is_program(array));
     let longest = own.filter_map(|(_, array)| u32::try_from(array.len).ok()).max();
-    longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MOST_COMMON)
+    longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MAX_COMMON)
 }
 
 /// `true` if a segment's body is short enough for two loops, and has no loops itself.
@@ -124,7 +124,7 @@ pub(crate) fn is_short(function: &Function, body: &[Stmt]) -> bool {
         simple &= !matches!(stmt.kind, StmtKind::Loop { .. } | StmtKind::Op { .. } | StmtKind::Call { .. });
         for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
     });
-    simple && exprs <= MOST_EXPRS
+    simple && exprs <= MAX_EXPRS
 }
 
 /// How all threads of a row run a body that only some of them execute.
@@ -280,7 +280,7 @@ pub(crate) struct Rows<'a> {
 
 /// An index `threads * threadIdx.x + ahead + rest`, whose rest is uniform along the row.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Position {
     threads: u32,
     ahead: i128,
     /// A divisor of the rest, if there is a rest.
@@ -297,7 +297,7 @@ impl Rows<'_> {
     }
 
     pub(crate) fn is_own(&self, local: LocalId) -> bool {
-        self.plan.own.get(local.index()).copied().unwrap_or(true)
+        self.plan.varying.get(local.index()).copied().unwrap_or(true)
     }
 
     /// `true` if a value may be computed for threads outside the bounds.
@@ -315,13 +315,13 @@ impl Rows<'_> {
             return false;
         }
         let len = i128::from(self.plan.module.shared[array].len);
-        let Some(place) = self.place(by, &Cell::new(EFFORT)) else { return false };
-        let row = place.of.unwrap_or(len);
-        place.threads == 1
+        let Some(position) = self.position(by, &Cell::new(MAX_VISITED)) else { return false };
+        let row = position.of.unwrap_or(len);
+        position.threads == 1
             && row > 0
             && len % row == 0
-            && place.ahead >= 0
-            && i128::from(self.width) + place.ahead <= row
+            && position.ahead >= 0
+            && i128::from(self.width) + position.ahead <= row
     }
 
     /// Collects the loads of an expression, outside of selects, that access one element for all threads. If the segment
@@ -363,15 +363,17 @@ impl Rows<'_> {
     }
 
     /// The form of an index; `None` if it is no such sum.
-    fn place(&self, id: ExprId, effort: &Cell<u32>) -> Option<Place> {
+    fn position(&self, id: ExprId, effort: &Cell<u32>) -> Option<Position> {
         effort.set(effort.get().checked_sub(1)?);
         if let Some(value) = self.function.int(id) {
-            return Some(Place { ahead: value, ..Place::default() });
+            return Some(Position { ahead: value, ..Position::default() });
         }
         match self.function.class(id) {
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Some(Place { threads: 1, ..Place::default() }),
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => {
+                Some(Position { threads: 1, ..Position::default() })
+            }
             Class::Leaf(Leaf::Local(local)) if self.plan.fixed.value(local).is_some() => {
-                self.place(self.plan.fixed.value(local)?, effort)
+                self.position(self.plan.fixed.value(local)?, effort)
             }
             Class::Arith(Arith::Convert(inner)) => {
                 let mut inner = inner;
@@ -380,16 +382,16 @@ impl Rows<'_> {
                 }
                 let is_thread =
                     matches!(self.function.class(inner), Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))));
-                is_thread.then_some(Place { threads: 1, ..Place::default() })
+                is_thread.then_some(Position { threads: 1, ..Position::default() })
             }
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-                let (a, b) = (self.place(a, effort)?, self.place(b, effort)?);
+                let (a, b) = (self.position(a, effort)?, self.position(b, effort)?);
                 let of = match (a.of, b.of) {
                     (Some(a), Some(b)) => (a == b).then_some(Some(a))?,
                     (of, None) | (None, of) => of,
                 };
                 let ahead = a.ahead.checked_add(b.ahead)?;
-                Some(Place { threads: a.threads + b.threads, ahead, of })
+                Some(Position { threads: a.threads + b.threads, ahead, of })
             }
             Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
                 let (times, of) = match (self.function.int(a), self.function.int(b)) {
@@ -397,7 +399,7 @@ impl Rows<'_> {
                     (None, Some(of)) => (a, of),
                     (Some(_), Some(_)) | (None, None) => return None,
                 };
-                (self.form(times) == (Form::Same, true)).then_some(Place { of: Some(of), ..Place::default() })
+                (self.form(times) == (Form::Same, true)).then_some(Position { of: Some(of), ..Position::default() })
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }

@@ -29,7 +29,7 @@ use crate::{
         domain::guards::Peeler,
         loops::{
             grid_stride::Stride,
-            interchange::{self, Marked},
+            interchange::{self, InterchangedLoops},
             masked_exits::MaskedLoop,
         },
         plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
@@ -38,51 +38,51 @@ use crate::{
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
-pub(crate) const WIDEST: u32 = 256;
+pub(crate) const MAX_WIDTH: u32 = 256;
 
 /// Threads of a strip in rows of a single block.
-pub(crate) const IN_BLOCK: u32 = 16;
+pub(crate) const BLOCK_WIDTH: u32 = 16;
 
 /// Rows of a strip, if several rows load the same elements.
 const ROWS: u32 = 4;
 
 /// Rows of a strip, if the number of rows of a block seems to be a multiple of eight. A strip then has twice as many
 /// independent sums; CPUs with two 512-bit multiply units need eight.
-pub(crate) const MORE_ROWS: u32 = 8;
+pub(crate) const MAX_ROWS: u32 = 8;
 
 /// Most bytes that the threads of a strip may carry: half of 32 registers of 64 bytes.
-const MOST_BYTES: u64 = 1024;
+const MAX_BYTES: u64 = 1024;
 
 /// Most expressions of the nodes of a strip, whose code is duplicated.
-const MOST_EXPRS: usize = 2000;
+const MAX_EXPRS: usize = 2000;
 
 /// Most threads of a strip with divergent exits: the strip runs for the maximum trip count over its lanes.
-const LEAVING: u32 = 64;
+const MAX_MASKED_WIDTH: u32 = 64;
 
 /// Threads of a strip with strided accesses. Each thread uses a cache line of its own, and these lines may fall into
 /// the same cache set.
-const APART: u32 = 8;
+const STRIDED_WIDTH: u32 = 8;
 
 /// Rows of up to this many threads run a grid-stride loop in strips even if they carry nothing: the start of a thread
 /// loop costs as much as its iterations.
-const SHORT_ROW: u32 = 64;
+const MAX_SHORT_ROW: u32 = 64;
 
-/// Replaces nodes by strips where this is legal and pays. The guards of segments are moved already. `marked` says in
-/// which loops accesses are strided, and which loops pay only in strips of several rows.
+/// Replaces nodes by strips where this is legal and pays. The guards of segments are moved already. `interchanged` says
+/// in which loops accesses are strided, and which loops pay only in strips of several rows.
 pub(crate) fn make(
     peeler: &Peeler<'_>,
     (width, row, by_eights): (u32, Option<u32>, bool),
-    (marked, leaving): (&Marked, &[MaskedLoop]),
+    (interchanged, masked_loops): (&InterchangedLoops, &[MaskedLoop]),
     nodes: &mut Vec<Node>,
 ) {
-    let Marked { strided, turned, tiles, strides, .. } = marked;
+    let InterchangedLoops { strided, strided_math, tiles, strides, .. } = interchanged;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of merged blocks are long enough for loops of their own.
-    let ragged = width == IN_BLOCK;
-    let most_rows = if by_eights { MORE_ROWS } else { ROWS };
-    Maker { peeler, width, strided, turned, tiles, leaving, strides, loads, ragged, row, most_rows }.list(
+    let ragged = width == BLOCK_WIDTH;
+    let most_rows = if by_eights { MAX_ROWS } else { ROWS };
+    Maker { peeler, width, strided, strided_math, tiles, masked_loops, strides, loads, ragged, row, most_rows }.list(
         nodes,
         &Guard::default(),
         false,
@@ -90,22 +90,22 @@ pub(crate) fn make(
 }
 
 /// The locals that need a context array in scratch memory. A local that only one strip uses needs none.
-pub(crate) fn kept(nodes: &[Node]) -> Vec<LocalId> {
-    let mut kept = BTreeSet::new();
-    keep(nodes, &mut kept);
+pub(crate) fn context_locals(nodes: &[Node]) -> Vec<LocalId> {
+    let mut context_locals = BTreeSet::new();
+    collect_context_locals(nodes, &mut context_locals);
     for_each_split(nodes, &mut |cond| {
-        kept.insert(cond);
+        context_locals.insert(cond);
     });
-    kept.into_iter().collect()
+    context_locals.into_iter().collect()
 }
 
-fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
+fn collect_context_locals(nodes: &[Node], context_locals: &mut BTreeSet<LocalId>) {
     for node in nodes {
         match node {
-            Node::Strips(strips) => kept.extend(strips.inward.iter().chain(&strips.outward)),
-            Node::Segment(segment) => kept.extend(segment.load.iter().chain(&segment.store)),
+            Node::Strips(strips) => context_locals.extend(strips.live_in.iter().chain(&strips.live_out)),
+            Node::Segment(segment) => context_locals.extend(segment.load.iter().chain(&segment.store)),
             Node::Once { .. }
-            | Node::Walked(_)
+            | Node::TransposedRows(_)
             | Node::If { .. }
             | Node::Guarded { .. }
             | Node::Split { .. }
@@ -113,7 +113,7 @@ fn keep(nodes: &[Node], kept: &mut BTreeSet<LocalId>) {
             | Node::Loop { .. }
             | Node::Break
             | Node::Continue
-            | Node::Return => node.parts().iter().for_each(|part| keep(part, kept)),
+            | Node::Return => node.parts().iter().for_each(|part| collect_context_locals(part, context_locals)),
         }
     }
 }
@@ -124,23 +124,23 @@ fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
 }
 
 /// Which lanes of a strip run an iteration of its loops.
-enum Turns {
+enum ActiveLanes {
     /// All lanes.
-    Whole,
+    All,
     /// Some lanes: each segment tests per lane whether it has an iteration left, as in a warp that traverses a row
     /// together. A strip has as many threads as the loop's stride.
-    Ragged { distance: u32, guessed: bool },
-    /// As `Ragged`, but the stride is unknown, too large, or too large for loops that call math functions.
-    TooFar,
+    PerLane { stride_length: u32, guessed: bool },
+    /// As `PerLane`, but the stride is unknown, too large, or too large for loops that call math functions.
+    StrideTooLarge,
 }
 
 struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
     strided: &'a [LocalId],
-    turned: &'a [LocalId],
+    strided_math: &'a [LocalId],
     tiles: &'a [LocalId],
-    leaving: &'a [MaskedLoop],
+    masked_loops: &'a [MaskedLoop],
     strides: &'a [Stride],
     /// The number of segments that load each local, by the local's index.
     loads: Vec<u32>,
@@ -158,7 +158,7 @@ impl Maker<'_> {
         let mut done = Vec::new();
         let mut run = Vec::new();
         for node in nodes.drain(..) {
-            if self.may_stand(&node, guard, false) {
+            if self.is_legal_in_strip(&node, guard, false) {
                 run.push(node);
                 continue;
             }
@@ -176,7 +176,7 @@ impl Maker<'_> {
                 self.list(first, guard, repeats);
                 self.list(second, guard, repeats);
             }
-            Node::Loop { mask: None, turn_mask: None, active: None, body, step, .. } => {
+            Node::Loop { mask: None, continue_mask: None, active: None, body, step, .. } => {
                 self.list(body, guard, true);
                 self.list(step, guard, true);
             }
@@ -191,7 +191,7 @@ impl Maker<'_> {
             | Node::Once { .. }
             | Node::Barrier
             | Node::Strips(_)
-            | Node::Walked(_)
+            | Node::TransposedRows(_)
             | Node::Break
             | Node::Continue
             | Node::Return => {}
@@ -200,32 +200,32 @@ impl Maker<'_> {
     }
 
     /// `true` if a strip may contain a node. Breaks and continues are accepted only in a loop of the strip.
-    fn may_stand(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
-        let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.may_stand(node, guard, in_loop));
+    fn is_legal_in_strip(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
+        let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.is_legal_in_strip(node, guard, in_loop));
         match node {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
                     || (self.ragged && in_loop && after(segment, guard).is_some());
-                let Segment { active, steady_state, outside, partners, runs, body, .. } = segment.as_ref();
+                let Segment { active, steady_state, excluded_range, xor_partners, runs, body, .. } = segment.as_ref();
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
                 // accesses.
-                let whole = (steady_state.is_none() && partners.is_none()) || !self.strided.is_empty();
+                let whole = (steady_state.is_none() && xor_partners.is_none()) || !self.strided.is_empty();
                 *runs == Runs::EachThread
                     && same
                     && whole
-                    && outside.is_none()
+                    && excluded_range.is_none()
                     && active.is_none()
                     && !escapes(body).any()
             }
             Node::Once { active, .. } => active.is_none(),
             Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
-            Node::Loop { counter, active, mask, turn_mask, body, step, .. } => {
+            Node::Loop { counter, active, mask, continue_mask, body, step, .. } => {
                 (counter.is_some()
                     || (self.ragged && self.stride(step).is_some())
-                    || body.iter().any(|node| leaves(node, self.leaving)))
+                    || body.iter().any(|node| leaves(node, self.masked_loops)))
                     && active.is_none()
                     && mask.is_none()
-                    && turn_mask.is_none()
+                    && continue_mask.is_none()
                     && all(body, true)
                     && all(step, true)
             }
@@ -234,7 +234,7 @@ impl Maker<'_> {
             | Node::Guarded { .. }
             | Node::Split { .. }
             | Node::Strips(_)
-            | Node::Walked(_)
+            | Node::TransposedRows(_)
             | Node::Return => false,
         }
     }
@@ -261,42 +261,50 @@ impl Maker<'_> {
     }
 
     /// Which lanes of a strip run an iteration of its loops.
-    fn turns(&self, nodes: &[Node], guard: &Guard) -> Turns {
-        let (mut distances, mut whole) = (Vec::new(), false);
-        self.distances(nodes, guard, &mut distances, &mut whole);
-        let Some(&first) = distances.first() else { return Turns::Whole };
-        let alike = !whole && distances.iter().all(|&distance| distance == first);
+    fn active_lanes(&self, nodes: &[Node], guard: &Guard) -> ActiveLanes {
+        let (mut stride_lengths, mut whole) = (Vec::new(), false);
+        self.stride_lengths(nodes, guard, &mut stride_lengths, &mut whole);
+        let Some(&first) = stride_lengths.first() else { return ActiveLanes::All };
+        let alike = !whole && stride_lengths.iter().all(|&stride_length| stride_length == first);
         let mut computes = false;
         self.computes(nodes, &mut computes);
-        let most = if computes { SHORT_ROW } else { WIDEST };
+        let most = if computes { MAX_SHORT_ROW } else { MAX_WIDTH };
         match first {
-            Some((distance, guessed)) if alike && (IN_BLOCK..=most).contains(&distance) => {
-                Turns::Ragged { distance, guessed }
+            Some((stride_length, guessed)) if alike && (BLOCK_WIDTH..=most).contains(&stride_length) => {
+                ActiveLanes::PerLane { stride_length, guessed }
             }
-            Some(_) | None => Turns::TooFar,
+            Some(_) | None => ActiveLanes::StrideTooLarge,
         }
     }
 
     /// Collects the strides of all loops with segments that test each lane, and sets `whole` if there is a loop without
     /// such a segment. Returns `true` if there is a loop with one.
-    fn distances(&self, nodes: &[Node], guard: &Guard, all: &mut Vec<Option<(u32, bool)>>, whole: &mut bool) -> bool {
+    fn stride_lengths(
+        &self,
+        nodes: &[Node],
+        guard: &Guard,
+        all: &mut Vec<Option<(u32, bool)>>,
+        whole: &mut bool,
+    ) -> bool {
         let before = all.len();
         for node in nodes {
             if let Node::Loop { body, step, .. } = node {
-                let asks = |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
-                if body.iter().any(asks) {
-                    let distance = self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
-                        Some(by) => Some((u32::try_from(by).ok()?, false)),
-                        None => Some((self.row?, true)),
-                    });
-                    all.push(distance);
-                    self.distances(body, guard, all, whole);
+                let tests_lanes =
+                    |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
+                if body.iter().any(tests_lanes) {
+                    let stride_length =
+                        self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
+                            Some(by) => Some((u32::try_from(by).ok()?, false)),
+                            None => Some((self.row?, true)),
+                        });
+                    all.push(stride_length);
+                    self.stride_lengths(body, guard, all, whole);
                 } else {
-                    *whole |= !self.distances(body, guard, all, whole);
+                    *whole |= !self.stride_lengths(body, guard, all, whole);
                 }
             } else {
                 node.parts().iter().for_each(|part| {
-                    self.distances(part, guard, all, whole);
+                    self.stride_lengths(part, guard, all, whole);
                 });
             }
         }
@@ -307,7 +315,7 @@ impl Maker<'_> {
     fn computes(&self, nodes: &[Node], computes: &mut bool) {
         for node in nodes {
             if let Node::Segment(segment) = node {
-                *computes |= interchange::computes(self.peeler.function, &segment.body);
+                *computes |= interchange::calls_math(self.peeler.function, &segment.body);
             }
             node.parts().iter().for_each(|part| self.computes(part, computes));
         }
@@ -317,18 +325,20 @@ impl Maker<'_> {
     fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
         let function = &*self.peeler.function;
         // LLVM may leave a function with two call sites as calls, which it does not vectorize.
-        if !nodes.iter().any(holds_loop) || nodes.iter().any(|node| computes((function, self.turned), node, false)) {
+        if !nodes.iter().any(holds_loop)
+            || nodes.iter().any(|node| computes((function, self.strided_math), node, false))
+        {
             return None;
         }
-        let turns = if self.ragged { self.turns(nodes, guard) } else { Turns::Whole };
-        let (distance, guessed) = match turns {
-            Turns::Whole => (None, false),
-            Turns::Ragged { distance, guessed } => (Some(distance), guessed),
-            Turns::TooFar => return None,
+        let active_lanes = if self.ragged { self.active_lanes(nodes, guard) } else { ActiveLanes::All };
+        let (stride_length, guessed) = match active_lanes {
+            ActiveLanes::All => (None, false),
+            ActiveLanes::PerLane { stride_length, guessed } => (Some(stride_length), guessed),
+            ActiveLanes::StrideTooLarge => return None,
         };
-        let (mut places, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let (mut slots, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
         for_each_segment(nodes, &mut |segment| {
-            places.extend(segment.load.iter().chain(&segment.store).copied());
+            slots.extend(segment.load.iter().chain(&segment.store).copied());
             stored.extend(segment.store.iter().copied());
             for_each_stmt(&segment.body, &mut |stmt| {
                 for root in stmt.kind.exprs() {
@@ -336,36 +346,37 @@ impl Maker<'_> {
                 }
             });
         });
-        if exprs > MOST_EXPRS {
+        if exprs > MAX_EXPRS {
             return None;
         }
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
-        let apart = counters.iter().any(|counter| self.strided.contains(counter));
+        let has_strided = counters.iter().any(|counter| self.strided.contains(counter));
         let mut shares = false;
         for node in &*nodes {
             self.shares(node, false, &mut shares);
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
-        let leaving = nodes.iter().any(|node| is_left(node, self.leaving));
-        if leaving && distance.is_some() {
+        let has_masked_loops = nodes.iter().any(|node| has_masked_loop(node, self.masked_loops));
+        if has_masked_loops && stride_length.is_some() {
             return None;
         }
-        let bytes: u64 = places.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
+        let bytes: u64 = slots.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         // If one of two rows has left a loop, it would load elements that its own threads do not load.
-        let single = apart || wraps || leaving || distance.is_some();
+        let single = has_strided || wraps || has_masked_loops || stride_length.is_some();
         let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
-            let holds = u64::from(IN_BLOCK) * u64::from(rows) * bytes <= MOST_BYTES;
-            shares && !single && exprs * rows as usize <= MOST_EXPRS && holds
+            let holds = u64::from(BLOCK_WIDTH) * u64::from(rows) * bytes <= MAX_BYTES;
+            shares && !single && exprs * rows as usize <= MAX_EXPRS && holds
         });
         let rows = rows.unwrap_or(1);
-        let mut width = distance.unwrap_or(if leaving { self.width.min(LEAVING) } else { self.width });
-        let most = if distance.is_some() { 2 * MOST_BYTES } else { MOST_BYTES };
-        while u64::from(width) * u64::from(rows) * bytes > most && width > IN_BLOCK {
+        let mut width =
+            stride_length.unwrap_or(if has_masked_loops { self.width.min(MAX_MASKED_WIDTH) } else { self.width });
+        let most = if stride_length.is_some() { 2 * MAX_BYTES } else { MAX_BYTES };
+        while u64::from(width) * u64::from(rows) * bytes > most && width > BLOCK_WIDTH {
             width /= 2;
         }
         // If the stride is the size of a block or of the grid, accesses are contiguous over a whole row.
-        if distance.is_some_and(|distance| distance > SHORT_ROW && distance > width) {
+        if stride_length.is_some_and(|stride_length| stride_length > MAX_SHORT_ROW && stride_length > width) {
             return None;
         }
         let rows = if u64::from(width) * u64::from(rows) * bytes > most { 1 } else { rows };
@@ -373,8 +384,8 @@ impl Maker<'_> {
             return None;
         }
         let carries = nodes.iter().any(|node| carries(node, false));
-        let is_short = distance.is_some_and(|distance| distance <= SHORT_ROW);
-        if (rows == 1 && !apart && !carries && !is_short) || (distance.is_some() && (apart || wraps)) {
+        let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
+        if (rows == 1 && !has_strided && !carries && !is_short) || (stride_length.is_some() && (has_strided || wraps)) {
             return None;
         }
         let mut inside = vec![0; self.loads.len()];
@@ -383,27 +394,27 @@ impl Maker<'_> {
         expose(nodes, &mut always, &mut exposed);
         let is_read =
             |local: &LocalId| self.loads[local.index()] > inside[local.index()] || (repeats && exposed.contains(local));
-        let outward: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
+        let live_out: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
         // A local that a strip stores, but does not always assign, must have its old value.
-        exposed.extend(outward.iter().filter(|local| !always.contains(local)));
+        exposed.extend(live_out.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
         for_each_segment(nodes, &mut |segment| {
-            (segment.steady_state, segment.partners) = (None, None);
-            segment.some = after(segment, guard);
+            (segment.steady_state, segment.xor_partners) = (None, None);
+            segment.lane_guard = after(segment, guard);
         });
         Some(Strips {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
-            width: if apart { APART } else { width },
+            width: if has_strided { STRIDED_WIDTH } else { width },
             rows,
-            exact: distance.is_some() && !guessed,
-            scalar: apart,
+            exact: stride_length.is_some() && !guessed,
+            scalar: has_strided,
             transposed: false,
             shared: shared.into_iter().collect(),
-            lane_locals: places.into_iter().collect(),
-            inward: exposed.into_iter().collect(),
-            outward,
+            lane_locals: slots.into_iter().collect(),
+            live_in: exposed.into_iter().collect(),
+            live_out,
             before: Vec::new(),
         })
     }
@@ -434,57 +445,60 @@ fn carries(node: &Node, in_loop: bool) -> bool {
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
 }
 
-/// `true` if a thread calls math functions in a loop, except in loops with the counters `turned`.
-fn computes((function, turned): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
-    if matches!(node, Node::Loop { counter: Some(counter), .. } if turned.contains(counter)) {
+/// `true` if a thread calls math functions in a loop, except in loops with the counters `strided_math`.
+fn computes((function, strided_math): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
+    if matches!(node, Node::Loop { counter: Some(counter), .. } if strided_math.contains(counter)) {
         return false;
     }
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
-    matches!(node, Node::Segment(segment) if in_loop && interchange::computes(function, &segment.body))
-        || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, turned), inside, in_loop)))
+    matches!(node, Node::Segment(segment) if in_loop && interchange::calls_math(function, &segment.body))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, strided_math), inside, in_loop)))
 }
 
 /// `true` for a node that tests whether lanes are active in a loop with divergent exits.
-fn leaves(node: &Node, leaving: &[MaskedLoop]) -> bool {
-    matches!(node, Node::If { cond, .. } if leaving.iter().any(|of| of.few == *cond))
+fn leaves(node: &Node, masked_loops: &[MaskedLoop]) -> bool {
+    matches!(node, Node::If { cond, .. } if masked_loops.iter().any(|of| of.few_active == *cond))
 }
 
 /// `true` if a node contains a loop with divergent exits.
-fn is_left(node: &Node, leaving: &[MaskedLoop]) -> bool {
-    leaves(node, leaving) || node.parts().iter().any(|part| part.iter().any(|inside| is_left(inside, leaving)))
+fn has_masked_loop(node: &Node, masked_loops: &[MaskedLoop]) -> bool {
+    leaves(node, masked_loops)
+        || node.parts().iter().any(|part| part.iter().any(|inside| has_masked_loop(inside, masked_loops)))
 }
 
 /// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has
 /// left.
-pub(crate) fn hold_left(nodes: &[Node], leaving: &[MaskedLoop]) -> bool {
-    leaving.iter().all(|one| is_in_strip(nodes, one))
+pub(crate) fn masked_loops_are_in_strips(nodes: &[Node], masked_loops: &[MaskedLoop]) -> bool {
+    masked_loops.iter().all(|one| is_strip_mined(nodes, one))
 }
 
 /// `true` if every loop with divergent exits is in a strip that also has the assignments of its first exit.
-pub(crate) fn hold_exits(nodes: &[Node], leaving: &[MaskedLoop]) -> bool {
-    leaving.iter().all(|one| strip_of(nodes, one).is_some_and(|strips| one.ends_in(&strips.nodes)))
+pub(crate) fn exit_assignments_are_in_strips(nodes: &[Node], masked_loops: &[MaskedLoop]) -> bool {
+    masked_loops
+        .iter()
+        .all(|one| strip_of_masked_loop(nodes, one).is_some_and(|strips| one.has_exit_branch_in(&strips.nodes)))
 }
 
-fn is_in_strip(nodes: &[Node], one: &MaskedLoop) -> bool {
-    strip_of(nodes, one).is_some_and(|strips| strips.lane_locals.contains(&one.alive))
+fn is_strip_mined(nodes: &[Node], one: &MaskedLoop) -> bool {
+    strip_of_masked_loop(nodes, one).is_some_and(|strips| strips.lane_locals.contains(&one.alive))
 }
 
 /// The strip that contains a loop with divergent exits.
-fn strip_of<'a>(nodes: &'a [Node], one: &MaskedLoop) -> Option<&'a Strips> {
+fn strip_of_masked_loop<'a>(nodes: &'a [Node], one: &MaskedLoop) -> Option<&'a Strips> {
     nodes.iter().find_map(|node| {
         if let Node::Strips(strips) = node {
-            let holds = strips.nodes.iter().any(|inside| is_left(inside, std::slice::from_ref(one)));
+            let holds = strips.nodes.iter().any(|inside| has_masked_loop(inside, std::slice::from_ref(one)));
             return holds.then_some(&**strips);
         }
-        node.parts().iter().find_map(|part| strip_of(part, one))
+        node.parts().iter().find_map(|part| strip_of_masked_loop(part, one))
     })
 }
 
-/// As [`hold_left`], where a whole warp is one strip whose lanes have slots for the locals `places`.
-pub(crate) fn warp_holds_left(nodes: &[Node], leaving: &[MaskedLoop], places: &[LocalId]) -> bool {
-    leaving.iter().all(|one| {
-        let is_here = nodes.iter().any(|node| is_left(node, std::slice::from_ref(one)));
-        is_here && places.contains(&one.alive)
+/// As [`masked_loops_are_in_strips`], where a whole warp is one strip whose lanes have slots for the locals `slots`.
+pub(crate) fn masked_loops_are_in_warp(nodes: &[Node], masked_loops: &[MaskedLoop], slots: &[LocalId]) -> bool {
+    masked_loops.iter().all(|one| {
+        let is_here = nodes.iter().any(|node| has_masked_loop(node, std::slice::from_ref(one)));
+        is_here && slots.contains(&one.alive)
     })
 }
 
@@ -493,14 +507,14 @@ fn holds_loop(node: &Node) -> bool {
 }
 
 /// `true` if each loop with one of these counters is in a strip.
-pub(crate) fn hold_all(nodes: &[Node], strided: &[LocalId]) -> bool {
+pub(crate) fn are_in_strips(nodes: &[Node], strided: &[LocalId]) -> bool {
     let mut counters = Vec::new();
     in_strips(nodes, &|_| true, &mut counters);
     strided.iter().all(|counter| counters.contains(counter))
 }
 
 /// `true` if each loop with one of these counters is in a strip with transposed accesses.
-pub(crate) fn hold_transposed(nodes: &[Node], strided: &[LocalId]) -> bool {
+pub(crate) fn are_transposed(nodes: &[Node], strided: &[LocalId]) -> bool {
     let mut counters = Vec::new();
     in_strips(nodes, &|strips| strips.transposed, &mut counters);
     strided.iter().all(|counter| counters.contains(counter))

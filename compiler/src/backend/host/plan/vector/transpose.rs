@@ -31,10 +31,10 @@ use crate::{
     backend::host::plan::{
         analysis::strides::Form,
         domain::guards::Peeler,
-        loops::{interchange::Marked, lane_trip_counts::Uneven},
-        plan_ir::{Node, Segment, Strips, Walked, WalkedLoad, for_each_segment},
+        loops::{interchange::InterchangedLoops, lane_trip_counts::LaneTripCounts},
+        plan_ir::{Node, Segment, Strips, TransposedLoad, TransposedRows, for_each_segment},
         regions::context,
-        vector::{strip_mine, transposed_exprs::MOST_EXPRS, transposed_stores::Written},
+        vector::{strip_mine, transposed_exprs::MAX_EXPRS, transposed_stores::Written},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
@@ -43,69 +43,70 @@ use crate::{
 };
 
 /// Most accesses along rows in a loop.
-const MOST_ROWS: usize = 4;
+const MAX_ROWS: usize = 4;
 
-/// Rewrites strips with strided accesses, if every loop with such accesses (`Marked::strided`) can be transposed.
-pub(crate) fn make(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut [Node]) {
+/// Rewrites strips with strided accesses, if every loop with such accesses (`InterchangedLoops::strided`) can be
+/// transposed.
+pub(crate) fn make(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Strips(strips) = node {
             if strips.scalar {
-                rewrite(peeler, marked, strips);
+                rewrite(peeler, interchanged, strips);
             }
             continue;
         }
         for part in node.parts_mut() {
-            make(peeler, marked, part);
+            make(peeler, interchanged, part);
         }
     }
 }
 
 /// Rewrites one strip.
-fn rewrite(peeler: &mut Peeler<'_>, marked: &Marked, strips: &mut Strips) {
+fn rewrite(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, strips: &mut Strips) {
     let mut nodes = strips.nodes.clone();
     // LLVM vectorizes over threads only if their code is straight. Segments with loops run lane by lane.
     let mut straight = true;
     for_each_segment(&mut nodes, &mut |segment| {
         for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
             StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
-            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.alone = true,
+            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.scalar_lanes = true,
             StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
         });
     });
-    if straight && list(peeler, marked, &mut nodes).is_some() {
+    if straight && list(peeler, interchanged, &mut nodes).is_some() {
         strips.nodes = nodes;
-        (strips.scalar, strips.transposed, strips.width) = (false, true, strip_mine::IN_BLOCK);
+        (strips.scalar, strips.transposed, strips.width) = (false, true, strip_mine::BLOCK_WIDTH);
     }
 }
 
 /// Rewrites the loops with strided accesses in a list; `None` if one of them cannot be transposed.
-fn list(peeler: &mut Peeler<'_>, marked: &Marked, nodes: &mut Vec<Node>) -> Option<()> {
+fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut Vec<Node>) -> Option<()> {
     for mut node in std::mem::take(nodes) {
         match &mut node {
-            Node::Loop { counter: Some(counter), active: None, mask: None, turn_mask: None, body, step, .. }
-                if marked.strided.contains(counter) =>
-            {
-                let uneven = marked.uneven.iter().find(|uneven| uneven.counter == *counter);
-                let walked = Walk::of(peeler, *counter, uneven, body, step)?.walked(body, step)?;
-                if let Some(uneven) = uneven {
-                    let largest = Some((uneven.most, uneven.limit));
-                    nodes.push(Node::Segment(Box::new(Segment { largest, ..walked.rows.clone() })));
+            Node::Loop {
+                counter: Some(counter), active: None, mask: None, continue_mask: None, body, step, ..
+            } if interchanged.strided.contains(counter) => {
+                let lane_trip_counts = interchanged.lane_trip_counts.iter().find(|counts| counts.counter == *counter);
+                let transposed = Walk::of(peeler, *counter, lane_trip_counts, body, step)?.transposed(body, step)?;
+                if let Some(lane_trip_counts) = lane_trip_counts {
+                    let lane_max = Some((lane_trip_counts.max_limit, lane_trip_counts.limit));
+                    nodes.push(Node::Segment(Box::new(Segment { lane_max, ..transposed.rows.clone() })));
                 }
                 body.truncate(1);
-                body.push(Node::Walked(Box::new(walked)));
+                body.push(Node::TransposedRows(Box::new(transposed)));
                 step.clear();
             }
             Node::If { then: first, otherwise: second, .. }
             | Node::Split { then: first, otherwise: second, .. }
             | Node::Loop { body: first, step: second, .. } => {
-                list(peeler, marked, first)?;
-                list(peeler, marked, second)?;
+                list(peeler, interchanged, first)?;
+                list(peeler, interchanged, second)?;
             }
-            Node::Guarded { inside, .. } => list(peeler, marked, inside)?,
-            Node::Strips(strips) => list(peeler, marked, &mut strips.nodes)?,
+            Node::Guarded { inside, .. } => list(peeler, interchanged, inside)?,
+            Node::Strips(strips) => list(peeler, interchanged, &mut strips.nodes)?,
             Node::Segment(_)
             | Node::Once { .. }
-            | Node::Walked(_)
+            | Node::TransposedRows(_)
             | Node::Barrier
             | Node::Break
             | Node::Continue
@@ -125,7 +126,7 @@ pub(crate) struct Walk<'a, 'b> {
     pub(crate) peeler: &'a mut Peeler<'b>,
     pub(crate) counter: LocalId,
     /// Lanes have different trip counts.
-    uneven: Option<Uneven>,
+    lane_trip_counts: Option<LaneTripCounts>,
     /// The number of branches around the current statement, except the test whether a lane has the iteration.
     branches: usize,
     /// Locals that an iteration assigns.
@@ -136,17 +137,17 @@ pub(crate) struct Walk<'a, 'b> {
     stores: bool,
     /// An iteration has a contiguous load, or divides integers: inactive lanes must not execute it.
     touches: bool,
-    pub(crate) loads: Vec<WalkedLoad>,
+    pub(crate) loads: Vec<TransposedLoad>,
     pub(crate) written: Written,
     /// For each early load: the list of statements that contains it.
     lists: Vec<usize>,
     /// The number of lists before the current statement, and those around the current statement.
     n_lists: usize,
     around: Vec<usize>,
-    /// Conditions that hold unless the counter is one of the values in `apart`.
-    asked: BTreeSet<ExprId>,
-    apart: Vec<ExprId>,
-    pub(crate) once: Vec<(ExprId, ExprId)>,
+    /// Conditions that hold unless the counter is one of the values in `partial`.
+    unconditional_tests: BTreeSet<ExprId>,
+    partial: Vec<ExprId>,
+    pub(crate) uniform_loads: Vec<(ExprId, ExprId)>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
@@ -154,7 +155,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     fn of(
         peeler: &'a mut Peeler<'b>,
         counter: LocalId,
-        uneven: Option<&Uneven>,
+        lane_trip_counts: Option<&LaneTripCounts>,
         body: &[Node],
         step: &[Node],
     ) -> Option<Self> {
@@ -173,7 +174,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 | Node::Barrier
                 | Node::Strips(_)
                 | Node::Loop { .. }
-                | Node::Walked(_)
+                | Node::TransposedRows(_)
                 | Node::Break
                 | Node::Continue
                 | Node::Return => return None,
@@ -193,7 +194,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         (*local == counter && by_one && is_own).then(|| Self {
             peeler,
             counter,
-            uneven: uneven.copied(),
+            lane_trip_counts: lane_trip_counts.copied(),
             branches: 0,
             assigned,
             fetched,
@@ -204,9 +205,9 @@ impl<'a, 'b> Walk<'a, 'b> {
             lists: Vec::new(),
             n_lists: 0,
             around: Vec::new(),
-            asked: BTreeSet::new(),
-            apart: Vec::new(),
-            once: Vec::new(),
+            unconditional_tests: BTreeSet::new(),
+            partial: Vec::new(),
+            uniform_loads: Vec::new(),
         })
     }
 
@@ -215,7 +216,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// The transposed loop; `None` if it is not legal.
-    fn walked(mut self, body: &[Node], step: &[Node]) -> Option<Walked> {
+    fn transposed(mut self, body: &[Node], step: &[Node]) -> Option<TransposedRows> {
         let (test, turn) = body.split_first()?;
         let limit = self.limit(test)?;
         let mut known = Known::new();
@@ -236,45 +237,45 @@ impl<'a, 'b> Walk<'a, 'b> {
                 | Node::Barrier
                 | Node::Strips(_)
                 | Node::Loop { .. }
-                | Node::Walked(_)
+                | Node::TransposedRows(_)
                 | Node::Break
                 | Node::Continue
                 | Node::Return => return None,
             }
         }
-        let clashes = self.clashes()?;
-        if !(1..=MOST_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
+        let alias_checks = self.alias_checks()?;
+        if !(1..=MAX_ROWS).contains(&(self.loads.len() + self.written.rows.len())) {
             return None;
         }
-        let unasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
+        let unmasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
         // Lanes without an iteration left execute it, too; their results are discarded.
-        if self.uneven.is_some() && !unasked {
+        if self.lane_trip_counts.is_some() && !unmasked {
             return None;
         }
-        self.asked.extend(self.uneven.map(|uneven| uneven.has_iteration));
+        self.unconditional_tests.extend(self.lane_trip_counts.map(|counts| counts.has_iteration));
         let mut nodes = turn.to_vec();
-        let mut kept = BTreeSet::new();
-        for_each_segment(&mut nodes, &mut |segment| kept.extend(segment.store.iter().copied()));
-        Some(Walked {
+        let mut last_values = BTreeSet::new();
+        for_each_segment(&mut nodes, &mut |segment| last_values.extend(segment.store.iter().copied()));
+        Some(TransposedRows {
             counter: self.counter,
             limit,
-            own_limit: self.uneven.map(|uneven| uneven.limit),
+            lane_limit: self.lane_trip_counts.map(|counts| counts.limit),
             rows: self.rows()?,
-            last_values: if self.uneven.is_some() { kept.into_iter().collect() } else { Vec::new() },
-            unasked,
-            clashes,
-            plain: turn.iter().map(|node| self.plain(node)).collect(),
+            last_values: if self.lane_trip_counts.is_some() { last_values.into_iter().collect() } else { Vec::new() },
+            unmasked,
+            alias_checks,
+            unconditional: turn.iter().map(|node| self.unconditional(node)).collect(),
             nodes,
             step: step.to_vec(),
             loads: self.loads,
             stores: self.written.rows,
-            once: self.once,
-            partial: self.apart,
+            uniform_loads: self.uniform_loads,
+            partial: self.partial,
         })
     }
 
-    /// A node of an iteration in which all conditions of `asked` hold.
-    fn plain(&self, node: &Node) -> Node {
+    /// A node of an iteration in which all conditions of `unconditional_tests` hold.
+    fn unconditional(&self, node: &Node) -> Node {
         let mut node = node.clone();
         if let Node::Segment(segment) = &mut node {
             segment.body = self.spliced(&segment.body);
@@ -282,12 +283,12 @@ impl<'a, 'b> Walk<'a, 'b> {
         node
     }
 
-    /// Statements without the branches on conditions of `asked`, whose arms are always executed.
+    /// Statements without the branches on conditions of `unconditional_tests`, whose arms are always executed.
     fn spliced(&self, block: &Block) -> Block {
         let mut done = Block::new();
         for stmt in block {
             match &stmt.kind {
-                StmtKind::If { cond, then, otherwise } if self.asked.contains(cond) => {
+                StmtKind::If { cond, then, otherwise } if self.unconditional_tests.contains(cond) => {
                     done.extend(self.spliced(if then.is_empty() { otherwise } else { then }));
                 }
                 &StmtKind::Store { pointer, value, align } => {
@@ -323,7 +324,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Analyzes statements that a thread executes under conditions on the counter.
-    fn block(&mut self, block: &Block, known: &mut Known, asks: &[ExprId]) -> Option<()> {
+    fn block(&mut self, block: &Block, known: &mut Known, excluding: &[ExprId]) -> Option<()> {
         self.around.push(self.n_lists);
         self.n_lists += 1;
         for stmt in block {
@@ -336,26 +337,28 @@ impl<'a, 'b> Walk<'a, 'b> {
                     known.insert(*local, value);
                 }
                 StmtKind::Store { pointer, .. } => self.store(*pointer, known)?,
-                StmtKind::If { cond, then, .. } if self.uneven.is_some_and(|uneven| uneven.has_iteration == *cond) => {
-                    self.block(then, &mut known.clone(), asks)?;
+                StmtKind::If { cond, then, .. }
+                    if self.lane_trip_counts.is_some_and(|counts| counts.has_iteration == *cond) =>
+                {
+                    self.block(then, &mut known.clone(), excluding)?;
                     known.extend(inner_locals(stmt));
                 }
                 StmtKind::If { cond, then, otherwise } => {
                     self.branches += 1;
                     let (arm, other) = if then.is_empty() { (otherwise, then) } else { (then, otherwise) };
-                    let mut all = asks.to_vec();
-                    let asked = self.ask(*cond, known, then.is_empty(), &mut all);
-                    let before = (self.loads.len(), self.once.len());
+                    let mut all = excluding.to_vec();
+                    let unconditional_tests = self.ask(*cond, known, then.is_empty(), &mut all);
+                    let before = (self.loads.len(), self.uniform_loads.len());
                     self.block(arm, &mut known.clone(), &all)?;
-                    let loads = (self.loads.len(), self.once.len()) != before;
-                    if loads && asked {
-                        self.apart.extend(all);
-                        self.asked.insert(*cond);
+                    let loads = (self.loads.len(), self.uniform_loads.len()) != before;
+                    if loads && unconditional_tests {
+                        self.partial.extend(all);
+                        self.unconditional_tests.insert(*cond);
                     }
-                    let before = (self.loads.len(), self.once.len());
-                    self.block(other, &mut known.clone(), asks)?;
+                    let before = (self.loads.len(), self.uniform_loads.len());
+                    self.block(other, &mut known.clone(), excluding)?;
                     // An early load under any other condition is not legal.
-                    if (loads && !asked) || (self.loads.len(), self.once.len()) != before {
+                    if (loads && !unconditional_tests) || (self.loads.len(), self.uniform_loads.len()) != before {
                         return None;
                     }
                     known.extend(inner_locals(stmt));
@@ -375,14 +378,14 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Adds the values that the counter must not have for a condition, or its negation, to hold. Returns `false` if the
     /// condition requires anything else.
-    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, asks: &mut Vec<ExprId>) -> bool {
+    fn ask(&mut self, cond: ExprId, known: &Known, negated: bool, excluding: &mut Vec<ExprId>) -> bool {
         match self.function().class(cond) {
-            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, asks),
+            Class::Arith(Arith::Unary(UnaryOp::Not, a)) => self.ask(a, known, !negated, excluding),
             Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if !negated => {
-                self.ask(a, known, false, asks) && self.ask(b, known, false, asks)
+                self.ask(a, known, false, excluding) && self.ask(b, known, false, excluding)
             }
             Class::Arith(Arith::Binary(BinaryOp::Or, a, b)) if negated => {
-                self.ask(a, known, true, asks) && self.ask(b, known, true, asks)
+                self.ask(a, known, true, excluding) && self.ask(b, known, true, excluding)
             }
             Class::Arith(Arith::Compare(op, a, b)) => {
                 let differs = op == if negated { CompareOp::Eq } else { CompareOp::Ne };
@@ -392,7 +395,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                     (false, true) if !self.counts(a) => a,
                     (true | false, true | false) => return false,
                 };
-                asks.push(value);
+                excluding.push(value);
                 differs
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
@@ -447,11 +450,11 @@ impl<'a, 'b> Walk<'a, 'b> {
             // under this test for each lane.
             Some(Form::Same) if chosen || !may_move => return None,
             Some(Form::Same) => {
-                let pointer = self.of_all(pointer, &mut { MOST_EXPRS })?;
+                let pointer = self.of_all(pointer, &mut { MAX_EXPRS })?;
                 let Expr { ty, span, .. } = self.function().exprs[root];
                 let ahead = Expr { kind: ExprKind::Load(pointer, align), ty, span };
                 let ahead = self.peeler.function.exprs.push(ahead);
-                self.once.push((root, ahead));
+                self.uniform_loads.push((root, ahead));
             }
             Some(Form::Step | Form::Other) => {
                 self.touches = true;
@@ -485,8 +488,8 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         self.lists.extend(self.around.last());
-        let even = self.forms(|forms| forms.is_even(pointer));
-        self.loads.push(WalkedLoad { loads: vec![load], pointer, even });
+        let uniform_stride = self.forms(|forms| forms.has_uniform_stride(pointer));
+        self.loads.push(TransposedLoad { loads: vec![load], pointer, uniform_stride });
         self.loads.len() - 1
     }
 
@@ -498,8 +501,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         let mut read = BTreeSet::new();
         let loads = self.loads.iter().map(|load| load.pointer);
         let stores = self.written.rows.iter().map(|store| store.pointer);
-        let limit = self.uneven.map(|uneven| uneven.limit);
-        for root in loads.chain(stores).chain(self.apart.iter().copied()).chain(limit) {
+        let limit = self.lane_trip_counts.map(|counts| counts.limit);
+        for root in loads.chain(stores).chain(self.partial.iter().copied()).chain(limit) {
             for_each_read(function, root, &mut |local| {
                 read.insert(local);
             });

@@ -14,12 +14,12 @@ use crate::{
 };
 
 /// Most expressions of an address or a value, after the locals of an iteration are replaced by their values.
-pub(crate) const MOST_EXPRS: u32 = 64;
+pub(crate) const MAX_EXPRS: u32 = 64;
 
 impl Walk<'_, '_> {
     /// How an address changes along `threadIdx.x`, if it is uniform or has unit stride; otherwise `None`.
     pub(crate) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
-        self.forms(|forms| interchange::neighbors(forms, pointer).then(|| forms.form(pointer)))
+        self.forms(|forms| interchange::is_unit_stride_or_uniform(forms, pointer).then(|| forms.form(pointer)))
     }
 
     /// Runs a query about strides along a row.
@@ -43,7 +43,7 @@ impl Walk<'_, '_> {
 
     /// An expression in terms of the counter and of loop-invariant values, at the current position of an iteration.
     pub(crate) fn inline(&mut self, root: ExprId, known: &Known) -> Option<ExprId> {
-        self.inline_within(root, known, &mut { MOST_EXPRS })
+        self.inline_within(root, known, &mut { MAX_EXPRS })
     }
 
     fn inline_within(&mut self, root: ExprId, known: &Known, left: &mut u32) -> Option<ExprId> {

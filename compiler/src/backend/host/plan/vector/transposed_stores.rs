@@ -13,21 +13,22 @@ use std::collections::BTreeMap;
 use crate::{
     analysis::same,
     backend::host::plan::{
-        plan_ir::{Clash, WalkedLoad, WalkedStore},
+        plan_ir::{AliasCheck, TransposedLoad, TransposedStore},
         vector::transpose::{Known, Walk},
     },
     ir::{Class, ExprId, Space, Type, for_each_expr},
 };
 
 /// Iterations that run between two transposes.
-const TURNS: i64 = 16;
+const ITERATIONS: i64 = 16;
 
 /// The stores of a loop, and the loads that they may alias.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Stores along rows.
-    pub(crate) rows: Vec<WalkedStore>,
-    /// By the pointer of such a store: the number of the store, and the pointer that replaces it in `Walked::plain`.
+    pub(crate) rows: Vec<TransposedStore>,
+    /// By the pointer of such a store: the number of the store, and the pointer that replaces it in
+    /// `TransposedRows::unconditional`.
     copies: BTreeMap<ExprId, (usize, ExprId)>,
     /// Early loads from memory that may be written: the number of the load, and the number of stores along rows that
     /// precede it in an iteration.
@@ -63,14 +64,14 @@ impl Walk<'_, '_> {
         if self.written.copies.contains_key(&pointer) {
             return None;
         }
-        let even = self.forms(|forms| forms.is_even(at));
+        let uniform_stride = self.forms(|forms| forms.has_uniform_stride(at));
         let copy = self.peeler.function.exprs[pointer].clone();
         let copy = self.peeler.function.exprs.push(copy);
         self.written.copies.insert(pointer, (number, copy));
         match self.written.rows.get_mut(number) {
             Some(row) => row.pointers.push(copy),
             None => {
-                let row = WalkedStore { pointers: vec![copy], reads: Vec::new(), pointer: at, even };
+                let row = TransposedStore { pointers: vec![copy], reads: Vec::new(), pointer: at, uniform_stride };
                 self.written.rows.push(row);
             }
         }
@@ -116,20 +117,21 @@ impl Walk<'_, '_> {
 
     /// The alias checks that the emitted code must make before several iterations run at once; `None` if that is not
     /// legal.
-    pub(crate) fn clashes(&self) -> Option<Vec<Clash>> {
+    pub(crate) fn alias_checks(&self) -> Option<Vec<AliasCheck>> {
         let Written { rows, unsure, elsewhere, reads, .. } = &self.written;
         if rows.is_empty() {
             return (!elsewhere || unsure.is_empty()).then(Vec::new);
         }
         let ahead = |id: &ExprId| {
-            self.loads.iter().any(|load| load.loads.contains(id)) || self.once.iter().any(|(load, _)| load == id)
+            self.loads.iter().any(|load| load.loads.contains(id))
+                || self.uniform_loads.iter().any(|(load, _)| load == id)
         };
         if *elsewhere || *reads || rows.iter().any(|row| row.reads.iter().any(ahead)) {
             return None;
         }
-        let mut clashes = Vec::new();
+        let mut alias_checks = Vec::new();
         for &(number, before) in unsure {
-            let WalkedLoad { pointer: load, .. } = self.loads.get(number)?;
+            let TransposedLoad { pointer: load, .. } = self.loads.get(number)?;
             for (at, row) in rows.iter().enumerate() {
                 let is_later = at >= before;
                 if is_later && same(self.peeler.function, *load, row.pointer) {
@@ -137,34 +139,42 @@ impl Walk<'_, '_> {
                 }
                 let (loaded, stored) = (self.bytes(*load)?, self.bytes(row.pointer)?);
                 let (from, to) = if loaded != stored {
-                    (-TURNS * stored, TURNS * loaded)
+                    (-ITERATIONS * stored, ITERATIONS * loaded)
                 } else if is_later {
-                    (0, TURNS * loaded)
+                    (0, ITERATIONS * loaded)
                 } else {
-                    (-stored, TURNS * loaded)
+                    (-stored, ITERATIONS * loaded)
                 };
-                self.add_clash(Clash { first: *load, second: row.pointer, from, to }, loaded, &mut clashes)?;
+                self.add_alias_check(
+                    AliasCheck { first: *load, second: row.pointer, from, to },
+                    loaded,
+                    &mut alias_checks,
+                )?;
             }
         }
         for (at, row) in rows.iter().enumerate() {
             for other in &rows[at + 1..] {
                 let (first, second) = (self.bytes(row.pointer)?, self.bytes(other.pointer)?);
-                let (from, to) = (-TURNS * second, TURNS * first);
-                self.add_clash(Clash { first: row.pointer, second: other.pointer, from, to }, first, &mut clashes)?;
+                let (from, to) = (-ITERATIONS * second, ITERATIONS * first);
+                self.add_alias_check(
+                    AliasCheck { first: row.pointer, second: other.pointer, from, to },
+                    first,
+                    &mut alias_checks,
+                )?;
             }
         }
-        Some(clashes)
+        Some(alias_checks)
     }
 
     /// Adds an alias check of elements of `bytes` bytes; `None` if they are known to conflict.
-    fn add_clash(&self, clash: Clash, bytes: i64, clashes: &mut Vec<Clash>) -> Option<()> {
+    fn add_alias_check(&self, clash: AliasCheck, bytes: i64, alias_checks: &mut Vec<AliasCheck>) -> Option<()> {
         match self.distance(clash.first, clash.second) {
             Some(elements) => {
                 let behind = elements.checked_mul(i128::from(bytes))?;
                 (behind <= i128::from(clash.from) || behind >= i128::from(clash.to)).then_some(())
             }
             None => {
-                clashes.push(clash);
+                alias_checks.push(clash);
                 Some(())
             }
         }

@@ -25,7 +25,7 @@ pub(crate) struct Make<'a> {
     /// Their span.
     pub(crate) span: Span,
     /// Each warp is a block of its own.
-    pub(crate) apart: bool,
+    pub(crate) warp_blocks: bool,
 }
 
 impl Make<'_> {
@@ -71,7 +71,7 @@ impl Make<'_> {
     }
 
     pub(crate) fn lane(&mut self) -> ExprId {
-        let lane = if self.apart { SpecialRegister::ThreadIdx(0) } else { SpecialRegister::LaneId };
+        let lane = if self.warp_blocks { SpecialRegister::ThreadIdx(0) } else { SpecialRegister::LaneId };
         self.expr(ExprKind::Special(lane), Type::I32)
     }
 
@@ -84,7 +84,7 @@ impl Make<'_> {
     /// The number of the thread in its block; `I64`.
     pub(crate) fn thread(&mut self) -> ExprId {
         use SpecialRegister::{BlockDim, ThreadIdx};
-        if self.apart {
+        if self.warp_blocks {
             let lane = self.lane();
             return self.wide(lane);
         }
@@ -101,7 +101,7 @@ impl Make<'_> {
 
     /// The number of the first thread of the warp; `I64`.
     pub(crate) fn first_thread(&mut self) -> ExprId {
-        if self.apart {
+        if self.warp_blocks {
             return self.expr(ExprKind::Const(Const::Int(0)), Type::I64);
         }
         let thread = self.thread();

@@ -43,7 +43,7 @@ pub(crate) struct Cells {
     /// Threads run on fibers.
     pub(crate) stacks: bool,
     /// Each warp is a block of its own.
-    pub(crate) apart: bool,
+    pub(crate) warp_blocks: bool,
     /// For each type of values: its two arrays, and the index of the one used last.
     values: Vec<(Scalar, [SharedId; 2], usize)>,
     /// A byte for each thread: bit 0 if the lane is present, bit 1 if its predicate is true.
@@ -68,7 +68,7 @@ pub(crate) fn holds(body: &[Stmt]) -> bool {
 /// Lowers the warp operations of a module whose threads run on fibers. `ActiveMask` remains: only the runtime can
 /// compute it.
 pub(crate) fn lower_for_stacks(module: &mut Module) {
-    let mut cells = Cells { stacks: true, apart: false, values: Vec::new(), here: None, bits: [None; 2] };
+    let mut cells = Cells { stacks: true, warp_blocks: false, values: Vec::new(), here: None, bits: [None; 2] };
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
     for id in ids {
         let mut body = std::mem::take(&mut module.functions[id].body);
@@ -86,9 +86,9 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
     }
 }
 
-/// Lowers the warp operations of a kernel whose threads run in thread loops; with `apart` each warp is a block.
-pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, apart: bool) {
-    let mut cells = Cells { stacks: false, apart, values: Vec::new(), here: None, bits: [None; 2] };
+/// Lowers the warp operations of a kernel whose threads run in thread loops; with `warp_blocks` each warp is a block.
+pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, warp_blocks: bool) {
+    let mut cells = Cells { stacks: false, warp_blocks, values: Vec::new(), here: None, bits: [None; 2] };
     cells.lower(module, function, body);
     cells.clear(function, body);
 }
@@ -128,7 +128,7 @@ impl Cells {
     fn clear(&self, function: &mut Function, body: &mut Block) {
         let Some(here) = self.here else { return };
         let span = function.span;
-        let mut make = Make { function, span, apart: self.apart };
+        let mut make = Make { function, span, warp_blocks: self.warp_blocks };
         let then = nobody(&mut make, here);
         let cond = make.is_first_lane();
         let all = make.int(-1);
@@ -200,7 +200,7 @@ pub(crate) struct Site<'a> {
 
 impl Site<'_> {
     pub(crate) fn make(&mut self) -> Make<'_> {
-        Make { function: self.function, span: self.span, apart: self.cells.apart }
+        Make { function: self.function, span: self.span, warp_blocks: self.cells.warp_blocks }
     }
 
     pub(crate) fn push(&mut self, kind: StmtKind) {

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use crate::{
     backend::host::plan::{
         analysis::{
-            affine_bounds::{Between, Known, LARGEST_CONSTANT, Sum},
+            affine_bounds::{Between, Known, MAX_CONSTANT, Sum},
             strides::{Form, Forms},
             structure::counter,
         },
@@ -45,13 +45,13 @@ use crate::{
 };
 
 /// Expressions of the largest body that is duplicated.
-const MOST_EXPRS: usize = 1500;
+const MAX_EXPRS: usize = 1500;
 
 /// Most assumptions of a steady state; the emitted code computes each of them for every row.
-const MOST_CONDITIONS: usize = 16;
+const MAX_CONDITIONS: usize = 16;
 
 /// Terms of sums are smaller than this, so that sums are exact in 64 bits.
-const LARGEST_TERM: i128 = 1 << 59;
+const MAX_TERM: i128 = 1 << 59;
 
 /// A constant bound up to this one is taken as the beginning of an array, every other bound as its end.
 const NEAR_ZERO: i128 = 64;
@@ -64,7 +64,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         simple &= !matches!(stmt.kind, StmtKind::Op { .. });
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |_| exprs += 1);
     });
-    if !simple || exprs > MOST_EXPRS {
+    if !simple || exprs > MAX_EXPRS {
         return;
     }
     let before = peeler.function.exprs.len();

@@ -4,19 +4,19 @@ use crate::{
     analysis::any_expr,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::steady_state::{Between, LARGEST_TERM, MOST_CONDITIONS, Sum, Walk},
+        domain::steady_state::{Between, MAX_CONDITIONS, MAX_TERM, Sum, Walk},
         plan_ir::{Guard, Range},
     },
     ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, SpecialRegister, Type},
 };
 
 impl Walk<'_, '_> {
-    /// Assumes that a value exceeds a bound by at least `apart` (or is below it by as much, without `above`). Returns
-    /// `false` if no guard can test this, or if there are too many assumptions.
-    pub(super) fn take(&mut self, value: &Between, bound: &Between, above: bool, apart: i128) -> bool {
+    /// Assumes that a value exceeds a bound by at least `distance` (or is below it by as much, without `above`).
+    /// Returns `false` if no guard can test this, or if there are too many assumptions.
+    pub(super) fn take(&mut self, value: &Between, bound: &Between, above: bool, distance: i128) -> bool {
         let difference =
             if above { value.low.plus(&bound.high.negated()) } else { bound.low.plus(&value.high.negated()) };
-        let Some(sum) = difference.and_then(|sum| sum.plus_constant(-apart)) else { return false };
+        let Some(sum) = difference.and_then(|sum| sum.plus_constant(-distance)) else { return false };
         if sum.terms.iter().filter(|&&(id, _)| self.form(id) == Form::Step).count() > 1 {
             return false;
         }
@@ -32,7 +32,7 @@ impl Walk<'_, '_> {
             known.constant = known.constant.min(sum.constant);
             return true;
         }
-        let few = self.nonneg.len() < MOST_CONDITIONS;
+        let few = self.nonneg.len() < MAX_CONDITIONS;
         if few {
             self.nonneg.push(sum);
         }
@@ -83,8 +83,8 @@ impl Walk<'_, '_> {
         plain(value)
             && plain(bound)
             && self.ranges.iter().any(|range| {
-                // `value - bound >= apart`, or `bound - value >= apart`.
-                let (is_above, apart) = match range.op {
+                // `value - bound >= distance`, or `bound - value >= distance`.
+                let (is_above, distance) = match range.op {
                     CompareOp::Ge => (true, 0),
                     CompareOp::Gt => (true, 1),
                     CompareOp::Le => (false, 0),
@@ -97,9 +97,9 @@ impl Walk<'_, '_> {
                     sum.terms.iter().any(|&(term, minus)| minus == negative && self.alike(term, id))
                 };
                 let least = match constant {
-                    Some(constant) if is_above => constant.saturating_add(apart),
-                    Some(constant) => constant.saturating_neg().saturating_add(apart),
-                    None => apart,
+                    Some(constant) if is_above => constant.saturating_add(distance),
+                    Some(constant) => constant.saturating_neg().saturating_add(distance),
+                    None => distance,
                 };
                 sum.terms.len() == parts
                     && has(range.value, !is_above)
@@ -160,7 +160,7 @@ impl Walk<'_, '_> {
             if self.is_small(id) {
                 continue;
             }
-            for (op, bound) in [(CompareOp::Gt, -LARGEST_TERM), (CompareOp::Lt, LARGEST_TERM)] {
+            for (op, bound) in [(CompareOp::Gt, -MAX_TERM), (CompareOp::Lt, MAX_TERM)] {
                 let bound = self.push(ExprKind::Const(Const::Int(bound)), Type::I64, id);
                 let value = self.copy(id);
                 guard.rows.push((self.push(ExprKind::Compare(op, value, bound), Type::BOOL, id), false));

@@ -3,7 +3,7 @@
 use crate::{
     backend::host::plan::{
         analysis::strides::{Form, mirrored},
-        domain::steady_state::{Between, Known, LARGEST_CONSTANT, NEAR_ZERO, Sum, Walk},
+        domain::steady_state::{Between, Known, MAX_CONSTANT, NEAR_ZERO, Sum, Walk},
     },
     ir::{Arith, BinaryOp, Class, CompareOp, Const, Expr, ExprId, ExprKind, Leaf, Type, UnaryOp},
 };
@@ -78,7 +78,7 @@ impl Walk<'_, '_> {
         let sum = |found: Option<Between>| (found.map(Known::Integer), None);
         let nothing = (None, None);
         match kind.class() {
-            Class::Leaf(Leaf::Const(Const::Int(value))) if is_integer && value.abs() <= LARGEST_CONSTANT => {
+            Class::Leaf(Leaf::Const(Const::Int(value))) if is_integer && value.abs() <= MAX_CONSTANT => {
                 sum(Some(Between::constant(value)))
             }
             Class::Leaf(Leaf::Const(Const::Bool(is))) => (Some(Known::Bool(is)), None),
@@ -230,7 +230,7 @@ impl Walk<'_, '_> {
             },
         };
         let above = bound.high.terms.is_empty() && bound.high.constant <= NEAR_ZERO;
-        let (holds, apart) = match (op, above) {
+        let (holds, distance) = match (op, above) {
             (CompareOp::Gt, true) | (CompareOp::Lt, false) => (true, 1),
             (CompareOp::Ge, true) | (CompareOp::Le, false) => (true, 0),
             (CompareOp::Lt, true) | (CompareOp::Gt, false) => (false, 0),
@@ -238,7 +238,7 @@ impl Walk<'_, '_> {
             (CompareOp::Eq, _) => (false, 1),
             (CompareOp::Ne, _) => (true, 1),
         };
-        if !self.take(value, bound, above, apart) {
+        if !self.take(value, bound, above, distance) {
             return None;
         }
         self.gains += usize::from(steps != (false, false));

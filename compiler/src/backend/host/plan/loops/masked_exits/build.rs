@@ -68,10 +68,10 @@ impl Build<'_> {
     pub(super) fn alone(&mut self, turn: &Block, step: &Block, own: Option<(LocalId, LocalId)>) -> Block {
         let (mut body, mut step) = (self.again(turn), self.again(step));
         let mut all = Block::new();
-        if let Some((of_all, alone)) = own {
-            self.rename(&mut body, of_all, alone);
-            self.rename(&mut step, of_all, alone);
-            all.push(self.gets(alone, of_all));
+        if let Some((is_uniform, alone)) = own {
+            self.rename(&mut body, is_uniform, alone);
+            self.rename(&mut step, is_uniform, alone);
+            all.push(self.gets(alone, is_uniform));
         }
         all.push(self.stmt(StmtKind::Loop { body, step }));
         all
@@ -206,7 +206,11 @@ impl Build<'_> {
     /// Hoists loads that every active lane makes from a uniform address. Takes them from the assignments before the
     /// first branch, and from its condition, and replaces each by a read of a new local. Returns the assignments of
     /// these locals.
-    pub(super) fn loads_of_all(&mut self, list: &mut Block, is_of_all: &dyn Fn(&Function, ExprId) -> bool) -> Block {
+    pub(super) fn loads_of_all(
+        &mut self,
+        list: &mut Block,
+        is_row_uniform: &dyn Fn(&Function, ExprId) -> bool,
+    ) -> Block {
         let mut values: Vec<(LocalId, ExprId)> = Vec::new();
         let mut loads = Block::new();
         for stmt in list {
@@ -227,7 +231,7 @@ impl Build<'_> {
                 let Expr { ty, .. } = self.function.exprs[id];
                 let Some(value) = self.copy(id, &values) else { continue };
                 let ExprKind::Load(pointer, _) = self.function.exprs[value].kind else { continue };
-                if !is_of_all(self.function, pointer) {
+                if !is_row_uniform(self.function, pointer) {
                     continue;
                 }
                 let local = self.function.locals.push(Local::new("of_all", LocalKind::Variable, ty));

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! After the test for active lanes, at least one lane runs the start of the body, so loads from uniform addresses need
-//! no mask there. Once a strip has [`FEW`] active lanes or fewer, from iteration [`FIRST_TURNS`] on, these lanes run
-//! their remaining iterations one after the other.
+//! no mask there. Once a strip has [`MAX_SERIAL_LANES`] active lanes or fewer, from iteration [`MIN_SERIAL_ITERATION`]
+//! on, these lanes run their remaining iterations one after the other.
 //!
 //! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
 //! may go on counting: the loop's counter is read by no other code, or a copy of it counts. Rejected are loops that
@@ -46,9 +46,10 @@ use crate::{
 };
 use build::Build;
 
-/// Lanes of a strip finish the loop one after the other when at most `FEW` are active, from iteration `FIRST_TURNS` on.
-const FEW: u32 = 2;
-const FIRST_TURNS: u32 = 8;
+/// Lanes of a strip finish the loop one after the other when at most `MAX_SERIAL_LANES` are active, from iteration
+/// `MIN_SERIAL_ITERATION` on.
+const MAX_SERIAL_LANES: u32 = 2;
+const MIN_SERIAL_ITERATION: u32 = 8;
 
 /// A masked loop, as the strip that runs it sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,36 +60,36 @@ pub(crate) struct MaskedLoop {
     pub iterations: LocalId,
     /// Conditions of the two branches that leave the loop: whether few lanes are active, which then finish it one by
     /// one, and whether none is. The strip computes their values.
-    pub few: ExprId,
-    pub none: ExprId,
+    pub few_active: ExprId,
+    pub none_active: ExprId,
     /// Condition of the branch after the loop that holds the assignments of the loop's first exit, if there are any. It
     /// belongs to the loop's strip, because it reads values that differ between strips.
-    after: Option<ExprId>,
+    after_loop: Option<ExprId>,
     /// The loop has a trip count, so it terminates for each thread even without its other exits.
-    pub ends: bool,
+    pub has_trip_count: bool,
     /// The loop has a trip count for each lane and no recurrence, so LLVM may reorder its iterations.
-    sums: bool,
+    is_reorderable: bool,
 }
 
 impl MaskedLoop {
-    /// If a condition is `few` or `none`: the number of active lanes up to which it holds, and the iteration from which
-    /// on that applies. Before that iteration it holds if no lane is active.
-    pub(crate) fn asks(&self, cond: ExprId) -> Option<(u32, u32)> {
-        let most = if cond == self.few { FEW } else { 0 };
-        (cond == self.few || cond == self.none).then_some((most, FIRST_TURNS))
+    /// If a condition is `few_active` or `none_active`: the number of active lanes up to which it holds, and the
+    /// iteration from which on that applies. Before that iteration it holds if no lane is active.
+    pub(crate) fn active_lane_test(&self, cond: ExprId) -> Option<(u32, u32)> {
+        let most = if cond == self.few_active { MAX_SERIAL_LANES } else { 0 };
+        (cond == self.few_active || cond == self.none_active).then_some((most, MIN_SERIAL_ITERATION))
     }
 
     /// Whether a strip of nodes contains the branch after the loop, or there is no such branch.
-    pub(crate) fn ends_in(&self, strip: &[Node]) -> bool {
-        self.after.is_none_or(|after| {
-            let is_after = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == after);
-            strip.iter().any(|node| matches!(node, Node::Segment(segment) if segment.body.iter().any(is_after)))
+    pub(crate) fn has_exit_branch_in(&self, strip: &[Node]) -> bool {
+        self.after_loop.is_none_or(|after_loop| {
+            let is_after_loop = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == after_loop);
+            strip.iter().any(|node| matches!(node, Node::Segment(segment) if segment.body.iter().any(is_after_loop)))
         })
     }
 
     /// Whether nodes are the body of the loop.
-    pub(crate) fn is_of(&self, body: &[Node]) -> bool {
-        body.iter().any(|node| matches!(node, Node::If { cond, .. } if *cond == self.few))
+    pub(crate) fn is_body_of(&self, body: &[Node]) -> bool {
+        body.iter().any(|node| matches!(node, Node::If { cond, .. } if *cond == self.few_active))
     }
 }
 
@@ -96,8 +97,8 @@ impl MaskedLoop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitAssignments {
     /// After the loop: its exit is a plain `break`, as in loops with a trip count. Legal if that branch is part of the
-    /// loop's strip ([`MaskedLoop::ends_in`]): strips leave the loop in different iterations, so values that are
-    /// uniform in a strip differ between strips.
+    /// loop's strip ([`MaskedLoop::has_exit_branch_in`]): strips leave the loop in different iterations, so values that
+    /// are uniform in a strip differ between strips.
     AfterLoop,
     /// In the branch that leaves the loop.
     InExitBranch,
@@ -106,24 +107,24 @@ pub(crate) enum ExitAssignments {
 /// Rewrites the loops of a kernel's body that have divergent exits and whose accesses are uniform or contiguous in a
 /// row. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not hold
 /// one.
-pub(crate) fn mark(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<MaskedLoop> {
-    let mut marked = Vec::new();
+pub(crate) fn mask_loops(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<MaskedLoop> {
+    let mut masked_loops = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
     for path in interchange::candidates(function, body).into_iter().rev() {
-        if !is_left_apart(function, body, &path) {
+        if !may_mask(function, body, &path) {
             continue;
         }
         let attempts = [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits)));
-        if let Some((rewritten, block, leaving)) = attempts {
+        if let Some((rewritten, block, masked_loop)) = attempts {
             (*function, *body) = (rewritten, block);
-            marked.push(leaving);
+            masked_loops.push(masked_loop);
         }
     }
-    marked
+    masked_loops
 }
 
 /// Whether a loop has divergent exits and vectors of threads may pay.
-fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
+fn may_mask(function: &Function, body: &Block, path: &[usize]) -> bool {
     let mut body = body.clone();
     let fixed = Rematerializable::of(function, &body);
     let regions = Regions::of(function, &body, &fixed, &[]);
@@ -132,7 +133,7 @@ fn is_left_apart(function: &Function, body: &Block, path: &[usize]) -> bool {
     let Some((&index, outer)) = path.split_last() else { return false };
     let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
     let here = std::slice::from_ref(stmt);
-    uniformity.splits_loop(stmt) && !divides(function, here) && !interchange::computes(function, here)
+    uniformity.splits_loop(stmt) && !divides(function, here) && !interchange::calls_math(function, here)
 }
 
 /// The body with one loop rewritten, if the result needs no mask and its accesses are uniform or contiguous. With
@@ -149,7 +150,7 @@ fn attempt(
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(&function, &body, &mut |local| mentions[local.index()] += 1);
     let list = list_at(&mut body, outer)?;
-    let (leaving, index) = rewrite(&mut function, list, index, &mentions, how)?;
+    let (masked_loop, index) = rewrite(&mut function, list, index, &mentions, how)?;
     if interchange::masks(&function, &body) > before {
         return None;
     }
@@ -157,19 +158,19 @@ fn attempt(
     let Stmt { kind: StmtKind::Loop { body: turn, step }, .. } = list_at(&mut body, outer)?.get(index)?.clone() else {
         return None;
     };
-    let alone = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == leaving.few);
+    let alone = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == masked_loop.few_active);
     let together: Block = turn.iter().chain(&step).filter(|stmt| !alone(stmt)).cloned().collect();
-    if !interchange::stays_together(&function, &together, &body, &fixed, &uniformity) {
+    if !interchange::is_vectorizable(&function, &together, &body, &fixed, &uniformity) {
         return None;
     }
     // LLVM vectorizes such a loop within one thread.
-    let of_all = |pointer: ExprId| interchange::is_of_all(&function, &fixed, &uniformity, pointer);
-    if leaving.sums && accesses(&function, &together).into_iter().all(of_all) {
+    let is_uniform = |pointer: ExprId| interchange::is_row_uniform(&function, &fixed, &uniformity, pointer);
+    if masked_loop.is_reorderable && accesses(&function, &together).into_iter().all(is_uniform) {
         return None;
     }
     let StmtKind::Loop { body: turn, .. } = &mut list_at(&mut body, outer)?.get_mut(index)?.kind else { return None };
     share_loads(&mut function, turn, &fixed, &uniformity);
-    Some((function, body, leaving))
+    Some((function, body, masked_loop))
 }
 
 /// Rewrites one loop of a list. Returns the loop's description and its new index.
@@ -183,22 +184,23 @@ fn rewrite(
     let Stmt { kind: StmtKind::Loop { body: mut turn, mut step }, span } = list.get(index)?.clone() else {
         return None;
     };
-    let ends = counter(function, &turn, &step).is_some();
-    let sums = ends && !escapes(&turn[1..]).breaks && !recurrences::has_some(function, &turn, &step);
-    let counted = counted(function, list, index, mentions)?;
+    let has_trip_count = counter(function, &turn, &step).is_some();
+    let is_reorderable =
+        has_trip_count && !escapes(&turn[1..]).breaks && !recurrences::has_some(function, &turn, &step);
+    let uniform_counter = uniform_counter(function, list, index, mentions)?;
     let mut build = Build { function, span };
     while build.named_test(&mut turn, mentions) || build.part_test(&mut turn) {}
     let (alive, iterations) = (build.local("alive"), build.local("turns"));
     let mut first = vec![build.assign(alive, 1), build.assign(iterations, 0)];
     let mut left = Block::new();
     let mut own = None;
-    if let Some(Counted { moves, local, twin }) = counted {
-        if moves {
+    if let Some(UniformCounter { increments_in_body, local, first_value }) = uniform_counter {
+        if increments_in_body {
             step = vec![turn.pop()?];
         }
         let new = build.function.locals.push(build.function.locals[local].clone());
         own = Some((local, new));
-        if let Some(value) = twin {
+        if let Some(value) = first_value {
             let ty = build.function.locals[local].ty;
             let value = build.push(ExprKind::Const(Const::Int(value)), ty);
             first.push(build.stmt(StmtKind::Assign(new, value)));
@@ -207,12 +209,12 @@ fn rewrite(
             left.push(build.gets(local, new));
             own = Some((new, local));
         }
-        build.read_counter(&mut turn, if twin.is_some() { new } else { local }, mentions);
+        build.read_counter(&mut turn, if first_value.is_some() { new } else { local }, mentions);
     }
     let mut alone = build.alone(&turn, &step, own);
     alone.push(build.assign(alive, 0));
     let mut whole = Block::new();
-    let mut after: Option<(ExprId, Stmt)> = None;
+    let mut after_loop: Option<(ExprId, Stmt)> = None;
     if !own_test {
         let StmtKind::If { cond, mut then, otherwise } = turn.drain(..1.min(turn.len())).next()?.kind else {
             return None;
@@ -228,7 +230,7 @@ fn rewrite(
             match exits {
                 ExitAssignments::AfterLoop => {
                     let cond = build.is_set(alive);
-                    after = Some((cond, build.stmt(StmtKind::If { cond, then, otherwise: Block::new() })));
+                    after_loop = Some((cond, build.stmt(StmtKind::If { cond, then, otherwise: Block::new() })));
                 }
                 ExitAssignments::InExitBranch => leaves.push(build.when(alive, then)),
             }
@@ -249,11 +251,11 @@ fn rewrite(
     if !tests.is_empty() {
         whole.push(build.when(alive, tests));
     }
-    let [few, none] = [0, 1].map(|_| build.is_set(iterations));
+    let [few_active, none_active] = [0, 1].map(|_| build.is_set(iterations));
     let jump = || Stmt { kind: StmtKind::Break, span };
-    let leaves = build.stmt(StmtKind::If { cond: none, then: vec![jump()], otherwise: Block::new() });
+    let leaves = build.stmt(StmtKind::If { cond: none_active, then: vec![jump()], otherwise: Block::new() });
     let then = vec![leaves, build.when(alive, alone), jump()];
-    whole.push(build.stmt(StmtKind::If { cond: few, then, otherwise: Block::new() }));
+    whole.push(build.stmt(StmtKind::If { cond: few_active, then, otherwise: Block::new() }));
     whole.push(build.when(alive, rest));
     let (before, one) = (build.read(iterations), build.push(ExprKind::Const(Const::Int(1)), Type::I32));
     let count = build.push(ExprKind::Binary(BinaryOp::Add, before, one), Type::I32);
@@ -261,12 +263,23 @@ fn rewrite(
     whole.push(cut_here(span));
     list[index].kind = StmtKind::Loop { body: whole, step };
     let at = index + first.len();
-    let (cond_after, after) = after.unzip();
-    if let Some(after) = after {
-        list.insert(index + 1, after);
+    let (cond_after, after_loop) = after_loop.unzip();
+    if let Some(after_loop) = after_loop {
+        list.insert(index + 1, after_loop);
     }
     list.splice(index..index, first);
-    Some((MaskedLoop { alive, iterations, few, none, after: cond_after, ends, sums }, at))
+    Some((
+        MaskedLoop {
+            alive,
+            iterations,
+            few_active,
+            none_active,
+            after_loop: cond_after,
+            has_trip_count,
+            is_reorderable,
+        },
+        at,
+    ))
 }
 
 /// The condition of a branch whose only effect is to leave the loop.
@@ -284,28 +297,33 @@ fn is_exit(then: &[Stmt], otherwise: &[Stmt]) -> bool {
 }
 
 /// The uniform counter of a loop.
-struct Counted {
+struct UniformCounter {
     /// The increment is the last statement of the body, not the loop's step.
-    moves: bool,
+    increments_in_body: bool,
     /// The induction variable.
     local: LocalId,
     /// Its constant first value, if other code reads the local: a copy of it counts in the loop.
-    twin: Option<i128>,
+    first_value: Option<i128>,
 }
 
 /// The counter of a loop, if it has one. Returns `None` if the loop cannot be rewritten because its counter must stop
 /// for lanes that have left.
 #[expect(clippy::option_option, reason = "that nothing counts is an answer, too")]
-fn counted(function: &Function, list: &[Stmt], index: usize, mentions: &[u32]) -> Option<Option<Counted>> {
+fn uniform_counter(
+    function: &Function,
+    list: &[Stmt],
+    index: usize,
+    mentions: &[u32],
+) -> Option<Option<UniformCounter>> {
     let here = list.get(index..=index)?;
     let StmtKind::Loop { body, step } = &here.first()?.kind else { return None };
-    let (stmt, moves) = match (step.as_slice(), body.last()) {
+    let (stmt, increments_in_body) = match (step.as_slice(), body.last()) {
         ([stmt], _) => (stmt, false),
         ([], Some(stmt)) if !escapes(body).continues => (stmt, true),
         ([], _) => return Some(None),
         ([_, _, ..], _) => return None,
     };
-    let none = if moves { Some(None) } else { None };
+    let none = if increments_in_body { Some(None) } else { None };
     let StmtKind::Assign(local, value) = stmt.kind else { return none };
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact | BinaryOp::Sub | BinaryOp::SubExact, a, by) =
         function.exprs[value].kind
@@ -335,10 +353,10 @@ fn counted(function: &Function, list: &[Stmt], index: usize, mentions: &[u32]) -
         }
     }
     if mentions.get(local.index()) == Some(&(inside + known)) && known > 0 {
-        return Some(Some(Counted { moves, local, twin: None }));
+        return Some(Some(UniformCounter { increments_in_body, local, first_value: None }));
     }
     match starts {
-        Some(value) => Some(Some(Counted { moves, local, twin: Some(value) })),
+        Some(value) => Some(Some(UniformCounter { increments_in_body, local, first_value: Some(value) })),
         None => none,
     }
 }
@@ -350,7 +368,7 @@ fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Rematerializab
     let Some(at) = turn.len().checked_sub(3) else { return };
     let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = turn.get_mut(at) else { return };
     let loads = Build { function, span: *span }
-        .loads_of_all(then, &|function, pointer| interchange::is_of_all(function, fixed, uniformity, pointer));
+        .loads_of_all(then, &|function, pointer| interchange::is_row_uniform(function, fixed, uniformity, pointer));
     turn.splice(at..at, loads);
 }
 
