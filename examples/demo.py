@@ -1,5 +1,5 @@
 # ruff: noqa: F821 - a name is missing on purpose: see show_error
-"""What weft does, in a minute: kernels compiled and launched on the GPU or the CPU, checked, timed, shown as PTX.
+"""A tour of weft in a minute: kernels compiled and launched on the GPU or the CPU, checked, timed, shown as PTX.
 
 Run it with ./weft-dev demo, or with Python where weft is installed. Pictures go into examples/out.
 """

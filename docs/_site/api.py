@@ -60,7 +60,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     ),
     "random": (
         "Create states of random number generators",
-        "What kernels draw with them is among [the names that kernels use](../reference/names/random.md).",
+        "Kernels draw numbers with functions among [the names that kernels use](../reference/names/random.md).",
         ["random.create_xoroshiro128p_states", "random.init_xoroshiro128p_states"],
     ),
     "types": (
@@ -93,7 +93,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     ),
     "errors": (
         "Handle exceptions and warnings",
-        "What weft raises, and the names that Numba has for it.",
+        "weft's exceptions and warnings, and Numba's names for them.",
         ["weft.errors", "weft.numba.errors"],
     ),
 }
@@ -110,7 +110,7 @@ def make(folder: Path) -> None:
     """Write a page for each task, and one for each of its names."""
     for name in missing():
         raise SystemExit(f"weft.cuda.{name} is on no page of the API: give it one in {__file__}")
-    index = ["# The host API\n", "What programs call on the host, by task.\n", "| task | names |", "|---|---|"]
+    index = ["# The host API\n", "Names that programs use on the host, by task.\n", "| task | names |", "|---|---|"]
     for page, (title, says, names) in PAGES.items():
         (folder / page).mkdir(parents=True)
         table, links = ["| name | what it does |", "|---|---|"], []

@@ -18,7 +18,7 @@ def add_picture(page: Path) -> None:
     text = page.read_text()
     program = re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     if program is None or PLACE not in text:
-        raise SystemExit(f"{page.name} has no program or no place for its picture")
+        raise SystemExit(f"{page.name} has no program or no marker for its picture")
     source = page.with_name("home.py")
     source.write_text(program[1])  # a file, in which the compiler finds the kernel's text
     names: dict[str, Any] = {}

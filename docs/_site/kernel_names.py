@@ -133,7 +133,7 @@ def attribute_docstring(body: list[ast.stmt], index: int) -> str:
 
 
 def arguments(node: ast.FunctionDef) -> str:
-    """What a function is called with: names, and defaults."""
+    """A function's parameters: names, and defaults."""
     args = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args] if arg.arg != "self"]
     defaults = [ast.unparse(default) for default in node.args.defaults]
     first = len(args) - len(defaults)

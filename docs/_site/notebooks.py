@@ -44,7 +44,7 @@ def tags(cell: Any) -> list[str]:
 
 
 def printed(notebook: Any) -> dict[str, list[str]]:
-    """What each cell prints and shows as text, by its number in the notebook; a picture is a word."""
+    """The text that each cell prints and shows, by its number in the notebook; a picture is a word."""
     texts: dict[str, list[str]] = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code" or "varies" in tags(cell):

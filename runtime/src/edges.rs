@@ -177,7 +177,7 @@ mod tests {
                         join(&mut reached, &before[step].clone());
                     }
                     for (step, must) in streams[stream as usize].iter().enumerate() {
-                        assert!(!must || reached[step], "step {} does not come behind {step}", before.len());
+                        assert!(!must || reached[step], "step {} is not ordered after {step}", before.len());
                     }
                     streams[stream as usize][before.len()] = true;
                     before.push(reached);

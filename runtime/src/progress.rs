@@ -262,7 +262,7 @@ mod tests {
     static WRITTEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     fn output(choice: ProgressChoice) -> ProgressOutput {
-        let write = |line: &str| WRITTEN.lock().expect("nobody panics with it").push(line.to_owned());
+        let write = |line: &str| WRITTEN.lock().expect("no thread panics with it").push(line.to_owned());
         ProgressOutput { choice, is_terminal: || false, write }
     }
 
@@ -275,14 +275,14 @@ mod tests {
         long.look("a stage");
         drop((short, long));
         let mut message =
-            Progress::new(output(ProgressChoice::Always), "told".to_owned(), End::Unknown, Duration::ZERO);
+            Progress::new(output(ProgressChoice::Always), "shown".to_owned(), End::Unknown, Duration::ZERO);
         message.look("a stage");
         message.look("the next");
         drop(message);
-        let written = WRITTEN.lock().expect("nobody panics with it");
+        let written = WRITTEN.lock().expect("no thread panics with it");
         let [first, last] = written.as_slice() else { panic!("two lines: {written:?}") };
-        assert_eq!(first, "weft: told: a stage, 0 s\n");
-        assert!(last.starts_with("weft: told: ended after 0.") && last.ends_with(" s\n"), "{last}");
+        assert_eq!(first, "weft: shown: a stage, 0 s\n");
+        assert!(last.starts_with("weft: shown: ended after 0.") && last.ends_with(" s\n"), "{last}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn it_answers_like_a_device() {
     assert_eq!((attributes.id, attributes.multiprocessor_count, attributes.warp_size), (0, 3, 32));
     assert_eq!((attributes.compute_capability, attributes.driver_version), ((9, 0), (0, 0)));
     assert_eq!((attributes.max_threads_per_block, attributes.max_block_dim), (1024, [1024, 1024, 64]));
-    let (free, total) = device.memory_info().expect("the system tells");
+    let (free, total) = device.memory_info().expect("the system reports it");
     assert!(free > 0 && free <= total && total == attributes.total_memory, "{free} of {total}");
     let settings = Settings { cpu_compute_capability: (8, 6), ..Settings::default() };
     let older = cpu::open(&settings, Arc::new(AddressLoader)).expect("the settings are good");

@@ -157,7 +157,7 @@ fn memory_goes_there_and_back() {
 fn too_much_memory_is_an_error_with_figures() {
     with_driver("too_much_memory_is_an_error_with_figures", &[], || {
         let device = device();
-        let _held = device.allocate(256 << 20, None).expect("there is so much");
+        let _held = device.allocate(256 << 20, None).expect("there is enough memory");
         let error = expect_error(device.allocate(1 << 30, None));
         assert_eq!((error.kind, error.driver_code), (ErrorKind::Memory, Some(2)));
         assert_eq!(

@@ -45,7 +45,7 @@ fn check_round_trip(device: &Arc<dyn Executor>, n: usize, skip: usize, stream: O
     source.fill(0);
     let mut back = vec![0xEE; n + skip + 1];
     device.copy_to_host(&mut back[skip..n + skip], buffer.address(), stream).expect("copies");
-    assert!(back[skip..n + skip] == expected, "{n} bytes behind {skip}");
+    assert!(back[skip..n + skip] == expected, "{n} bytes at offset {skip}");
     assert!(back[..skip].iter().chain(&back[n + skip..]).all(|byte| *byte == 0xEE));
 }
 

@@ -41,7 +41,7 @@ fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
         let kernel = module.kernel(&artifact.kernels[0]).expect("it is there");
         let launch = || kernel.launch(&config([1, 4, 1], [8, 1, 1]), None, &mut []);
         for _ in 0..2 {
-            let calls = traced(|| launch().expect("nobody waits for it"));
+            let calls = traced(|| launch().expect("a launch is asynchronous"));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuLaunchKernel"]);
             let error = expect_error(device.synchronize());
             assert_eq!(error.kind, ErrorKind::Raised);
@@ -53,7 +53,7 @@ fn a_fault_is_told_at_a_wait_once_and_a_launch_makes_no_call_more() {
             let calls = traced(|| device.synchronize().expect("there is no other"));
             assert_eq!(calls, ["cuCtxGetCurrent", "cuCtxSynchronize"]);
         }
-        launch().expect("nobody waits for it");
+        launch().expect("a launch is asynchronous");
         let buffer = device.allocate(8, None).expect("there is memory");
         let copied = device.copy_to_host(&mut [0; 8], buffer.address(), None);
         assert_eq!(expect_error(copied).kind, ErrorKind::Raised);
@@ -69,7 +69,7 @@ fn debug_code_waits_at_its_launch() {
         let kernel = module.kernel(&artifact.kernels[0]).expect("it is there");
         let launched = kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut []);
         assert_eq!(expect_error(launched).kind, ErrorKind::Raised);
-        device.synchronize().expect("it was told");
+        device.synchronize().expect("the error was reported");
     });
 }
 
@@ -81,7 +81,7 @@ fn loaded(device: &Arc<dyn Executor>) -> Arc<dyn LoadedKernel> {
 }
 
 fn launch(kernel: &dyn LoadedKernel, stream: Option<&dyn Stream>) {
-    kernel.launch(&config([1, 4, 1], [8, 1, 1]), stream, &mut []).expect("nobody waits for it");
+    kernel.launch(&config([1, 4, 1], [8, 1, 1]), stream, &mut []).expect("a launch is asynchronous");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn every_wait_tells() {
             launch(&*kernel, Some(&*stream));
             device.record(&*event, Some(&*stream)).expect("records");
             assert_eq!(expect_error(wait()).kind, ErrorKind::Raised);
-            wait().expect("it was told");
+            wait().expect("the error was reported");
         }
     });
 }
@@ -154,7 +154,7 @@ fn a_module_is_not_unloaded_while_its_fault_is_told() {
             thread::sleep(Duration::from_millis(100));
             drop(kernel);
         });
-        device.synchronize().expect("it was told");
+        device.synchronize().expect("the error was reported");
     });
 }
 
@@ -168,6 +168,6 @@ fn a_fault_outlives_its_module() {
             drop(kernel);
         }
         assert_eq!(expect_error(device.synchronize()).kind, ErrorKind::Raised);
-        device.synchronize().expect("the first since the last wait was told");
+        device.synchronize().expect("only the first error since the last wait is reported");
     });
 }

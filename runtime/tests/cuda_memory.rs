@@ -30,7 +30,7 @@ fn allocate(device: &Arc<dyn Executor>, bytes: u64, stream: Option<&Arc<dyn Stre
 }
 
 fn free_bytes(device: &Arc<dyn Executor>) -> u64 {
-    device.memory_info().expect("it tells").0
+    device.memory_info().expect("the device reports it").0
 }
 
 /// Launches a kernel that writes the buffer, and records the use if it is in another stream than the buffer's.

@@ -48,7 +48,7 @@ fn named_kernel(device: &Arc<dyn Executor>, symbol: &str) -> Arc<dyn LoadedKerne
 }
 
 fn launch(kernel: &dyn LoadedKernel, count: u64) {
-    kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut [count]).expect("nobody waits for it");
+    kernel.launch(&config([1, 1, 1], [1, 1, 1]), None, &mut [count]).expect("a launch is asynchronous");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn it_is_looked_for_once() {
     let first = found.bytes().expect("it is bitcode").expect("it is there");
     fs::remove_file(&file).expect("it was just written");
     assert_eq!(found.path(), Some(file.as_path()));
-    assert_eq!(found.bytes().expect("it is kept").expect("it is kept"), first);
+    assert_eq!(found.bytes().expect("it is cached").expect("it is cached"), first);
 }
 
 #[test]

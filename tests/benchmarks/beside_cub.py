@@ -90,7 +90,7 @@ def table(
             return 0
         units = cuda.get_current_device().MULTIPROCESSOR_COUNT
         rows: list[dict[str, Any]] = []
-        print(f"nanoseconds a turn, {units} multiprocessors, median of {given.runs} in turns\n")
+        print(f"nanoseconds per iteration, {units} multiprocessors, median of {given.runs} in turns\n")
         print("| what | type | threads | items | blocks | weft | CUB | weft / CUB |\n|---|---|--:|--:|--:|--:|--:|--:|")
         cases = [(name, dtype, *shape) for name in names for dtype in TYPES for shape in shapes(name)]
         for name, dtype, threads, items in cases:

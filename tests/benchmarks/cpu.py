@@ -167,7 +167,7 @@ def main() -> int:
     parser.add_argument("--sizes", choices=("cpu", "tiny", "full"), default="cpu", help="full: the GPU's")
     parser.add_argument("--only", default="", help="run the kernels whose names contain this")
     parser.add_argument("--threads", type=int, default=cores, help="of each program; all cores if not given")
-    parser.add_argument("--repeats", type=int, default=15, help="turns of each program")
+    parser.add_argument("--repeats", type=int, default=15, help="runs of each program")
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="wall", help="what a launch takes, or computes")
     parser.add_argument("--flags", default=" ".join(FLAGS), help=f"gcc's, in place of {' '.join(FLAGS)}")
     parser.add_argument("--without-numba", action="store_true", help="weft and C alone")

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32[:, ::1])"
-"""What is wrong with a call of a function that weft has in Python is said of the call."""
+"""Errors in calls of functions that weft implements in Python are reported at the call."""
 
 import cmath
 import operator

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1], float32)"
-"""What cannot be printed, and formats that do not fit."""
+"""Values that cannot be printed, and formats that do not fit."""
 
 from weft import cuda
 

@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], float32)"
-"""Names that NumPy has and kernels do not: nobody who writes them has misspelt another."""
+"""Names that NumPy has and kernels do not: they are not misspellings of other names."""
 
 import numpy as np
 from weft import cuda

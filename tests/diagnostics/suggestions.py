@@ -1,5 +1,5 @@
 # weft: sig = "void(float32[::1], int64)"
-"""What beginners write, and what each message says to write instead."""
+"""Beginners' mistakes, and what each message says to write instead."""
 
 import random
 import time

@@ -1,5 +1,5 @@
 # weft: sig = "void(int32[::1])"
-"""Each refusal of the language has a way out of its own."""
+"""Each refusal of the language has a suggestion of its own."""
 
 from weft import cuda
 

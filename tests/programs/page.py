@@ -98,7 +98,7 @@ def page(programs, results):
 
 
 def read():
-    """What was found, by device and program."""
+    """The results, by device and program."""
     files = {device: table.RESULTS / f"{device}.json" for device in DEVICES}
     return {device: json.loads(file.read_text())["programs"] for device, file in files.items() if file.exists()}
 

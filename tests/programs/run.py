@@ -31,7 +31,7 @@ WORK = ROOT / "target" / "programs"
 SECONDS = 1800
 """A program's tests may take so long."""
 UNUSED = "no test has used a device"
-"""What plugin/drop_in.py prints."""
+"""The line that plugin/drop_in.py prints."""
 
 
 def pip(*args: object, may_fail: bool = False) -> bool:

@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 CHECKS = HERE / "checks"
 RESULTS = HERE / "results"
 FAULTS = ("weft", "program", "device", "needs")
-"""Whose a failure is: weft's, the program's or its archive's, of a device or a package that is not there."""
+"""The causes of failures: weft, the program or its archive, a missing device, a missing package."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Program:
 
     @property
     def pinned(self) -> str:
-        """What pip installs."""
+        """The requirement that pip installs."""
         return f"{self.name}=={self.version}"
 
     def reason(self, device: str, test: str, message: str) -> Reason | None:

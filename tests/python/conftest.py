@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how the threads of a block run on the CPU (WEFT_CPU_STRATEGY); else weft chooses for each kernel",
     )
     parser.addoption("--keep-bits", metavar="FILE", help="run with WEFT_REPRODUCIBLE=1, and keep the bits of results")
-    parser.addoption("--against-bits", metavar="FILE", help="the same, and fail where they are not those kept")
+    parser.addoption("--against-bits", metavar="FILE", help="the same, and fail where they differ from the saved ones")
 
 
 def chosen_devices(config: pytest.Config) -> list[str]:

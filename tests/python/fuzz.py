@@ -62,9 +62,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", help="rare features that programs may have, with commas; 'none' for none")
     parser.add_argument("--with", dest="always", help="rare features that every program has, with commas")
     parser.add_argument("--without", help="rare features that they may not have, with commas")
-    parser.add_argument("--until", type=int, help="stop after so many failures")
+    parser.add_argument("--until", type=int, help="stop after this number of failures")
     parser.add_argument("--keep", metavar="FILE", help="write digests of the bits that reproducible programs leave")
-    parser.add_argument("--against", metavar="FILE", help="compare with the digests that another run has kept")
+    parser.add_argument("--against", metavar="FILE", help="compare with the digests that another run has saved")
     parser.add_argument("--quiet", action="store_true", help="print no programs")
     parser.add_argument("--minimize", type=int, metavar="SEED", help="make the failing program of a seed small")
     return parser.parse_args()
@@ -152,7 +152,7 @@ def bits(program: object, wanted: str | None) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     if wanted not in (None, found):
-        return f"bits differ: {found} where {wanted} was kept"
+        return f"bits differ: {found} where {wanted} was saved"
     return f"passed {found}"
 
 

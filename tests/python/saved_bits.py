@@ -37,7 +37,7 @@ PROPERTY = "bits that weft's kernels left"
 # Arrays of up to this number of bytes are saved completely, larger ones as a digest.
 SHORT = 64
 
-NAN = "a NaN that was computed is NumPy's where it is stored, and the test looks at its bits"
+NAN = "a NaN that was computed is NumPy's where it is stored, and the test compares its bits"
 AGAIN = "it runs tests in another process"
 RELAXED = "`fastmath` contradicts the mode"
 OTHERWISE = {
@@ -63,7 +63,7 @@ DEPENDS: dict[str, str] = {
     "conformance/memory/test_carray.py::test_the_order_is_that_of_the_name": "threads read what others add 100 to",
     "conformance/memory/test_mismatched_extents.py::test_threads_that_go_on_meet_at_barriers": "reads unwritten memory",
     "conformance/language/test_linking.py::test_pointers_of_arrays": "only the CPU runs its second part",
-    "conformance/language/test_range_limits.py::test_strided_reads": "the CPU skips it where it may leave out turns",
+    "conformance/language/test_range_limits.py::test_strided_reads": "the CPU skips it where it may omit iterations",
 }
 """Tests whose bits may differ, with the reason."""
 
@@ -82,7 +82,7 @@ class Entry(NamedTuple):
     told: bool
     """Whether the mode has warned of this kernel, or of one before it in the test."""
     arrays: dict[str, str]
-    """By place, such as `0` or `1.x`: dtype, shape, and the bytes or their digest."""
+    """By argument or field, such as `0` or `1.x`: dtype, shape, and the bytes or their digest."""
 
 
 def token(array: np.ndarray[Any, Any]) -> str:
@@ -239,7 +239,7 @@ def differences(kept: list[Entry], found: list[Entry]) -> tuple[list[str], bool]
     """The differences between a test's entries on two devices, and whether the mode has warned of all of them."""
     told = any(entry.told for entry in kept + found)
     if [entry.what for entry in kept] != [entry.what for entry in found]:
-        return [f"launches: {[entry.what for entry in found]}, kept {[entry.what for entry in kept]}"], told
+        return [f"launches: {[entry.what for entry in found]}, saved {[entry.what for entry in kept]}"], told
     texts = []
     all_told = True
     for number, (theirs, mine) in enumerate(zip(kept, found, strict=True)):
@@ -247,7 +247,7 @@ def differences(kept: list[Entry], found: list[Entry]) -> tuple[list[str], bool]
         for at in sorted(theirs.arrays.keys() | mine.arrays.keys()):
             one, two = theirs.arrays.get(at, "nothing"), mine.arrays.get(at, "nothing")
             if one != two:
-                texts.append(f"launch {number} of {mine.what}, {at}: {two}, kept {one}")
+                texts.append(f"launch {number} of {mine.what}, {at}: {two}, saved {one}")
         if len(texts) > before:
             all_told = all_told and (theirs.told or mine.told)
     return texts, all_told
@@ -338,7 +338,7 @@ class KeptBits:
         theirs = {name: [Entry(*entry) for entry in entries] for name, entries in kept["tests"].items()}
         both = {name for name in self.found.keys() & theirs.keys() if self.found[name] or theirs[name]}
         self.counts["here only"] = len(self.found.keys() - theirs.keys())
-        self.counts["kept only"] = len(theirs.keys() - self.found.keys())
+        self.counts["saved only"] = len(theirs.keys() - self.found.keys())
         self.counts["compared"] = len(both)
         for name in sorted(both):
             texts, told = differences(theirs[name], self.found[name])
@@ -367,4 +367,4 @@ class KeptBits:
                 f"{counts['compared']} tests were compared: {counts['same']} have the same bits, {counts['different']} "
                 f"others, {counts['told']} may have others as the mode has warned, {counts['known']} for a known reason"
             )
-            write(f"{counts['here only']} tests ran here only, {counts['kept only']} only where the bits were kept")
+            write(f"{counts['here only']} tests ran here only, {counts['saved only']} only where the bits were saved")

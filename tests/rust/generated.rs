@@ -216,7 +216,7 @@ fn sources_of(package: &str) -> PathBuf {
         folder.strip_prefix(package).is_some_and(|version| version.starts_with('-'))
     });
     let manifest = manifest.unwrap_or_else(|| panic!("{package} is a dependency"));
-    PathBuf::from(manifest).parent().expect("a manifest lies in a folder").to_owned()
+    PathBuf::from(manifest).parent().expect("a manifest is in a folder").to_owned()
 }
 
 /// A sort key for names that orders `c8` before `c16`: digits compare as numbers and sort before letters.

@@ -180,7 +180,7 @@ fn every_signature_of_every_row_compiles() {
 fn rows_are_whole_and_unique() {
     for (index, row) in rows().enumerate() {
         assert!(!row.doc.is_empty() && row.doc.ends_with('.'), "{}: the doc is no sentence", row.path);
-        assert!(!rows().take(index).any(|other| other.path == row.path), "{} stands twice", row.path);
+        assert!(!rows().take(index).any(|other| other.path == row.path), "{} occurs twice", row.path);
         // Functions with custom lowering may take arguments other than numbers and arrays.
         let own = matches!(row.lowering, Lowering::Custom(_) | Lowering::Coop(_));
         assert!(own || !row.signatures.is_empty(), "{}: no signature", row.path);

@@ -9,7 +9,7 @@ use weft_cli::Surroundings;
 
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the repository").to_owned()
 }
 
 /// Reads a file of the repository.
@@ -28,7 +28,7 @@ pub(crate) fn files(folders: &[&str], extension: &str) -> Vec<String> {
     let mut paths: Vec<_> = found
         .iter()
         .map(|path| {
-            let inside = path.strip_prefix(&root).expect("the walk started at the root");
+            let inside = path.strip_prefix(&root).expect("the traversal starts at the root");
             inside.to_str().expect("names in the repository are UTF-8").replace('\\', "/")
         })
         .collect();

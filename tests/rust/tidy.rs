@@ -230,7 +230,7 @@ fn only_the_engine_asks_the_compiler() {
         let work = ["pipeline::{self", "pipeline,", "pipeline::compile", "pipeline::check", "pipeline::result_type"];
         faults.extend(work.iter().filter(|work| text.contains(*work)).map(|work| format!("{path}: {work}")));
     }
-    assert_none(&faults, "these ask the compiler beside the engine");
+    assert_none(&faults, "these call the compiler without the engine");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn unsafe_has_its_places_and_reasons() {
             }
         }
         if used && !UNSAFE.iter().any(|place| path.starts_with(place)) {
-            faults.push(format!("{path}: `unsafe` may not stand here"));
+            faults.push(format!("{path}: `unsafe` is not allowed here"));
         }
     }
     assert_none(&faults, "see the house rules in docs/contributing.md");
@@ -332,7 +332,7 @@ fn dependencies_say_what_they_are_for() {
     assert!(n_checked > 20, "the sections were not found");
     assert_eq!(
         faults, [""; 0],
-        "a dependency stands in the root's Cargo.toml, with a comment that says what it is for"
+        "a dependency belongs in the root's Cargo.toml, with a comment that says what it is for"
     );
 }
 
@@ -382,7 +382,7 @@ fn the_table_names_units_that_exist() {
         if folder == "pybindings/src" {
             for (index, (unit, allowed)) in units.iter().enumerate() {
                 let above = |name: &&str| units.iter().take(index).any(|(other, _)| *other == *name);
-                assert!(allowed.iter().all(above), "{unit} uses what stands below it");
+                assert!(allowed.iter().all(above), "{unit} uses a unit below it");
             }
         }
     }

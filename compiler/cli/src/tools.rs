@@ -36,7 +36,7 @@ pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop
         .map_err(Stop::Usage)
 }
 
-/// The digests of LLVM IR that the settings ask for.
+/// The digests of LLVM IR that the settings request.
 pub(crate) fn ir_digests(surroundings: &Surroundings) -> Result<Option<IrDigests>, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
     Ok(settings.ir_digests.map(IrDigests::new))

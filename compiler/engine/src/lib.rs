@@ -120,7 +120,7 @@ impl Engine {
         let compile = || Some(pipeline::compile(request));
         let caller = Caller { on_disk: true, watch: None, poll: &|| false, begin: &|| None };
         let made = self.made(request, &caller, compile);
-        made.expect("nobody gives it up").map(|compiled| compiled.outcome)
+        made.expect("no caller cancels it").map(|compiled| compiled.outcome)
     }
 
     /// As [`Engine::compile`], but polls whether the result is still wanted; `None` if not. Other callers that wait for

@@ -53,7 +53,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).expect("nobody else removes it");
+        fs::remove_dir_all(&self.0).expect("only this test removes it");
     }
 }
 
@@ -100,8 +100,8 @@ fn caller(on_disk: bool) -> Caller<'static> {
 /// Compiles with an engine of its own, as another process would. Returns the code, and whether it was cached.
 fn compiled(cache: &DiskCache, request: &Request) -> (Vec<u8>, bool) {
     let engine = Engine::with_cache(Some(cache.clone()));
-    let made = engine.compile_polled(request, &caller(true)).expect("nobody gives it up").expect("a good kernel");
-    let output: Arc<Output> = made.outcome.made().expect("nothing to ask");
+    let made = engine.compile_polled(request, &caller(true)).expect("no caller cancels it").expect("a good kernel");
+    let output: Arc<Output> = made.outcome.made().expect("it calls no overloads");
     (output.artifact.code.clone(), made.was_cached)
 }
 
@@ -123,7 +123,7 @@ fn a_caller_can_leave_the_disk_alone() {
     let folder = Folder::new();
     let engine = Engine::with_cache(Some(folder.cache(LIMIT)));
     let made = engine.compile_polled(&request(1, &[]), &caller(false));
-    made.expect("nobody gives it up").expect("a good kernel");
+    made.expect("no caller cancels it").expect("a good kernel");
     assert_eq!(folder.files(), Vec::<PathBuf>::new());
 }
 
@@ -251,7 +251,7 @@ fn what_was_used_longest_ago_goes_first() {
             }
         }
     }
-    assert!(kept(599), "the last one is kept");
+    assert!(kept(599), "the last one is cached");
     assert!(!kept(1), "an old one is gone");
     assert!(cache.entries().expect("it can be read").len() > 128, "half of the room is used at least");
 }

@@ -286,7 +286,7 @@ fn what_the_compiler_made_comes_back() {
         ..request.clone()
     };
     for request in [request, on_host] {
-        let output = pipeline::compile(&request).expect("a good kernel").made().expect("nothing to ask");
+        let output = pipeline::compile(&request).expect("a good kernel").made().expect("it calls no overloads");
         assert!(output.artifact.kernels[0].faults.is_some(), "the kernel raises");
         there_and_back(&output);
     }

@@ -38,7 +38,7 @@ fn get(once: &Texts, key: u32, made: &AtomicUsize) -> Result<String, String> {
         Some(if key < 10 { Ok(format!("value {key}")) } else { Err(format!("error {key}")) })
     };
     let got = once.get(&key, make, || "crashed".to_owned(), &|| false);
-    got.expect("nobody gives it up").map(|value| value.as_str().to_owned())
+    got.expect("no caller cancels it").map(|value| value.as_str().to_owned())
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_is_asked_for_in_the_midst_of_it_is_made_apart() {
             assert_eq!(get(&once, 1, &made), Ok("value 1".to_owned()));
             Some(Ok("outer".to_owned()))
         };
-        let got = once.get(&1, make, || "crashed".to_owned(), &|| false).expect("nobody gives it up");
+        let got = once.get(&1, make, || "crashed".to_owned(), &|| false).expect("no caller cancels it");
         assert_eq!(got.map(|text| text.as_str().to_owned()), Ok("outer".to_owned()));
         assert_eq!(get(&once, 1, &made), Ok("outer".to_owned()));
         assert_eq!(made.load(SeqCst), 1);
@@ -181,7 +181,7 @@ fn the_least_recently_used_goes_first() {
 #[test]
 fn nothing_is_under_way_while_it_is_held() {
     held(|once, work| {
-        once.get(&1, || Some(Ok(work())), || "crashed".to_owned(), &|| false).expect("nobody gives it up").map(drop)
+        once.get(&1, || Some(Ok(work())), || "crashed".to_owned(), &|| false).expect("no caller cancels it").map(drop)
     });
 }
 

@@ -51,7 +51,7 @@ fn kernel(number: usize) -> String {
 
 /// The result for a valid kernel that calls no overloaded functions.
 fn made<T>(outcome: Result<Outcome<T>, Failure>) -> T {
-    outcome.expect("a good kernel").made().expect("nothing to ask")
+    outcome.expect("a good kernel").made().expect("it calls no overloads")
 }
 
 /// The results of all threads; each compiles the request with its number.

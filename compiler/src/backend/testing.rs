@@ -15,7 +15,7 @@ use crate::{
 pub(crate) const SPAN: Span = Span { file: 0, start: 0, end: 8 };
 
 /// The CPU on which tests run code: as for the runtime, the one that the settings name, else this machine's.
-#[expect(clippy::disallowed_methods, reason = "a test, unlike the compiler, may be told what it runs on")]
+#[expect(clippy::disallowed_methods, reason = "a test, unlike the compiler, may read its CPU from a setting")]
 pub(crate) fn cpu() -> Arc<HostCpu> {
     let set = |variable| std::env::var(variable).ok().filter(|name| !matches!(name.as_str(), "" | "auto"));
     let (name, planned) = (set("WEFT_HOST_CPU"), set("WEFT_HOST_PLAN"));

@@ -216,7 +216,7 @@ mod tests {
             .label("2 indices")
             .also(Span { file: 0, start: 6, end: 7 }, "`x` is array(float32, 1d, C)")
             .also(Span { file: 1, start: 0, end: 1 }, "from here")
-            .note("a fact")
+            .note("a note")
             .help("write `x[0]`")
     }
 
@@ -237,7 +237,7 @@ error[E0208]: `x` has 1 dimension, not \"2\"
  1 | N = 1
    | - from here
    |
-   = note: a fact
+   = note: a note
    = help: write `x[0]`
 ";
         assert_eq!(text, expected);
@@ -269,7 +269,7 @@ error[E0208]: `x` has 1 dimension, not \"2\"
             "\"file\": \"dir/k.py\", \"line\": 12, \"column\": 13, \"end_line\": 12, \"end_column\": 20, ",
             "\"label\": \"2 indices\", \"labels\": [{\"file\": \"dir/k.py\", \"line\": 11, \"column\": 11, \"end_line\": 11, ",
             "\"end_column\": 12, \"label\": \"`x` is array(float32, 1d, C)\"}, {\"file\": \"other.py\", \"line\": 1, ",
-            "\"column\": 1, \"end_line\": 1, \"end_column\": 2, \"label\": \"from here\"}], \"notes\": [\"a fact\"], ",
+            "\"column\": 1, \"end_line\": 1, \"end_column\": 2, \"label\": \"from here\"}], \"notes\": [\"a note\"], ",
             "\"help\": \"write `x[0]`\"}\n]\n",
         );
         assert_eq!(json, expected);

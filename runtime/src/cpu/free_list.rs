@@ -167,7 +167,7 @@ mod tests {
         let next = allocate(&kept, 5 * MIB - 1);
         assert_eq!(next.start(), six);
         let other = allocate(&kept, 3 * MIB);
-        assert_ne!(other.start(), four, "a third more than was asked for");
+        assert_ne!(other.start(), four, "a third more than was requested");
         assert_eq!(kept.bytes(), allocate(&kept, 4 * MIB).size() as u64);
         assert_eq!(kept.bytes(), 0);
     }

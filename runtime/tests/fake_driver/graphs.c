@@ -42,7 +42,7 @@ static result add_node(struct node **made, struct graph *graph, struct node *con
     if (graph->count == 64)
         return INVALID;
     struct node *node = calloc(1, sizeof *node);
-    char call[400] = "node behind";
+    char call[400] = "node after";
     for (size_t i = 0; i < n_behind; i++) {
         size_t at = 0;
         while (at < graph->count && graph->nodes[at] != behind[i])

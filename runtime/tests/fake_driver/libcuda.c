@@ -375,7 +375,7 @@ static void write_word(struct words *words)
     usleep(1000 * number("FAKE_SLOW", 0));
     if (words->module)
         return;
-    fprintf(stderr, "a word of a module is written that was unloaded\n");
+    fprintf(stderr, "a global variable of an unloaded module is written\n");
     abort();
 }
 

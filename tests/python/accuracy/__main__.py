@@ -31,14 +31,14 @@ def main():
     parser.add_argument(
         "--points", type=int, default=1_000_000, help="float64 numbers a function (libdevice's own: a tenth)"
     )
-    parser.add_argument("--every", type=int, help="take every so many-th float32 (cpu: 64, cuda: 1)")
+    parser.add_argument("--every", type=int, help="take every n-th float32 (cpu: 64, cuda: 1)")
     parser.add_argument("--pairs", type=int, help="float32 pairs a function of two (cpu: 2**24, cuda: 2**26)")
     parser.add_argument("--processes", type=int, help="that compute exact results")
     parser.add_argument(
-        "--known", action="store_true", help="only where any device's errors are known to be greatest; kept ones grow"
+        "--known", action="store_true", help="only where any device's errors are known to be greatest; saved ones grow"
     )
     parser.add_argument("--write", action="store_true", help="keep what is measured, and write the page")
-    parser.add_argument("--page", action="store_true", help="write the page from what is kept, and nothing else")
+    parser.add_argument("--page", action="store_true", help="write the page from saved results, and nothing else")
     options = parser.parse_args()
 
     from accuracy import page

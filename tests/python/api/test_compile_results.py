@@ -138,7 +138,7 @@ def test_options_that_are_gone_are_deprecation_errors() -> None:
 
 def test_an_inlining_that_a_function_decides_is_left_to_the_compiler() -> None:
     def never(*_):
-        raise AssertionError("nobody asks it")
+        raise AssertionError("the compiler does not call it")
 
     add = cuda.jit(device=True, inline=never)(sum_function)
 

@@ -57,7 +57,7 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 
 
 NO_ADVICE = {"WEFT_LOW_OCCUPANCY_WARNINGS": "0", "WEFT_WARN_ON_IMPLICIT_COPY": "0"}
-"""What a GPU is told of small grids and arrays of the host is no failure."""
+"""A GPU's warnings about small grids and host arrays are not failures."""
 
 
 class Program:

@@ -108,7 +108,7 @@ def test_warnings(run) -> None:
         # Once it is known that there is a GPU, configuring is enough.
         assert texts(lambda: sum3[5, 1]) == ["Grid size "]
         assert texts(lambda: sum3[5, 1](device, 1, 2)) == []
-        # As ufuncs and reductions launch: nobody chose the grid.
+        # As ufuncs and reductions launch: the caller did not choose the grid.
         assert texts(lambda: sum3.configure(2, 1, 0, advise=False)(device, 1, 2)) == []
         assert texts(lambda: sum3[3, 1](device, 1, 2)) == ["Grid size "]
         cuda.config.CUDA_WARN_ON_IMPLICIT_COPY = 0
@@ -339,7 +339,7 @@ def test_code_is_linked(run, tmp_path) -> None:
         sum2[1, 1](out, 1)
         sum2[1, 1](out, 5)
         assert out[0] == 5
-        # What code from elsewhere may have written is not copied back to what must not be written.
+        # An array that linked code may have written is not copied back if the host array is read-only.
         sum1[1, 1](out, x)
         assert sum2.get_regs_per_thread()
         """.replace("\n        ", "\n"),

@@ -28,7 +28,7 @@ def test_operations_are_compiled_for_gpus_and_launched(run, tmp_path) -> None:
             assert launches(lambda: x.setitem(np.s_[:, [1, 2]], 1)) == 1
             assert launches(lambda: x.setitem(np.ones((40, 50), bool), 1)) == 1
             assert launches(lambda: x.fill(1)) == 1
-            # What lies in one piece is copied by the driver.
+            # The driver copies contiguous arrays.
             assert launches(lambda: x.copy()) == 0
         """,
         FAKE_TRACE=str(calls),
@@ -55,7 +55,7 @@ def test_arrays_of_several_streams_are_ordered_by_events(run, tmp_path) -> None:
         assert waits(lambda: x + x) == 0
         # The default stream and those that weft makes wait for each other by themselves.
         assert waits(lambda: x + z) == 0
-        # One waits before the kernel, the other behind it.
+        # One waits before the kernel, the other after it.
         assert waits(lambda: x + y) == 2
         assert waits(lambda: np.add(x, 1, out=y)) == 2
         assert waits(lambda: x.setitem(slice(None), y)) == 2
@@ -66,7 +66,7 @@ def test_arrays_of_several_streams_are_ordered_by_events(run, tmp_path) -> None:
         assert waits(lambda: w + w) == 0
         assert waits(lambda: w + z) == 2
         assert (x + y).stream is first
-        # What is allocated in a stream of another library's is dropped before that.
+        # Arrays allocated in another library's stream are freed before that stream.
         del w
         """,
         FAKE_TRACE=str(calls),

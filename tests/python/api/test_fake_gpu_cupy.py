@@ -86,7 +86,7 @@ def test_what_is_read(over) -> None:
             (square, {"shape": 1}), (square.T, {"shape": 1, "strides": 1}), (np.zeros((), np.int64), {}),
         ):
             assert reads(lambda: weft.typeof(there(like))) == {**ONE, **more, "stream": 1}
-        # The stream is asked once in a launch.
+        # The stream is queried once in a launch.
         sum2[1, 1](there(), there())
         both = {name: 2 for name in one} | {"stream": 1}
         assert reads(lambda: sum2[1, 1](there(), there(byte=8))) == both
@@ -129,7 +129,7 @@ def test_it_means_what_the_interface_means(over) -> None:
         ):
             fails(lambda: sum3[1, 1](wrong, 1, 2), TypeError, text)
             fails(lambda: sum3[1, 1](wrong, 1, 2), TypeError, "argument 1 (`out`)")
-        # What the attributes say that is no array's: the interface is asked.
+        # If an attribute has an unexpected type, the interface is queried.
         odd = there()
         odd.memory = type("Other", (type(odd.memory),), {})(array.address)
         assert reads(lambda: sum3[1, 1](odd, 1, 2))[INTERFACE] == 1

@@ -195,7 +195,7 @@ def test_a_launch_without_a_stream_follows_the_producers(over) -> None:
         assert queued(Interface(0x5550), Interface(0x5550)) == synchronized
         if FOLLOWS:
             assert queued(there(0x5550), Interface(0x5550)) == launch
-        # In several, with ours, with one whose stream nobody knows, or in another that is given.
+        # In several, with ours, with one whose stream is unknown, or in another that is given.
         assert queued(there(0x5550), there(0x5560)) == waits + launch
         assert queued(there(0x5550), there(0)) == waits + launch
         assert queued(there(0x5550), array) == waits + launch

@@ -164,7 +164,7 @@ def test_arrays_of_a_device_that_is_reached(run, tmp_path) -> None:
         sum3[1, 1, stream](second, 1, 2)
         with open(trace, "a") as file:
             print("end", file=file)
-    # Freed on its own device, behind the work on the other one.
+    # Freed on its own device, after the work on the other one.
     del second
     """
     code = f"trace = {str(trace)!r}\n" + PEERS + textwrap.dedent(code)

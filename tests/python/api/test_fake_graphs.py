@@ -110,7 +110,7 @@ def test_copies_of_the_host_are_nodes(run, tmp_path):
     assert out.tolist() == [[42, 10, 20, 0], [0, 50, 60, 0], [0, 90, 100, 0]], out
     with open(trace, "a") as file:
         print("end", file=file)
-    # Who gives the arrays back waits for the last launch.
+    # Returning the arrays waits for the last launch.
     del graph
     """
     run(HOST_COPIES + f"trace = {str(trace)!r}\n" + textwrap.dedent(code), FAKE_TRACE=str(trace))
@@ -138,7 +138,7 @@ def test_a_graph_without_nodes_copies_from_and_to_the_host(run, tmp_path):
         there.copy_to_host(host)
     host[1] = 5
     graph.launch()
-    # In one call a step, whoever launches waits.
+    # With one call per step, the launching thread waits.
     assert host.tolist() == [6, 5, 0, 0]
     """
     run(code, FAKE_TRACE=str(trace), FAKE_BUSY="1")
@@ -234,7 +234,7 @@ def test_streams_of_a_recording_are_branches_of_the_graph(run, tmp_path):
         trace = tmp_path / "trace"
         trace.write_text("")
         run(BRANCHES + code, FAKE_TRACE=str(trace))
-        nodes = [line.split()[2:] for line in trace.read_text().splitlines() if line.startswith("node behind")]
+        nodes = [line.split()[2:] for line in trace.read_text().splitlines() if line.startswith("node after")]
         return [[int(number) for number in node] for node in nodes]
 
     assert behind("chain(0, 0, None, cuda.default_stream(), cuda.legacy_default_stream())") == [[], [0], [1], [2], [3]]

@@ -31,7 +31,7 @@ def test_out_of_memory_at_every_allocation_in_turn(run) -> None:
         free = context.get_memory_info().free
         failed = 0
         for at in range(1, 100):
-            # Once: what is kept makes room, and nobody notices.
+            # Once: freeing cached memory makes room, and the caller sees no error.
             context.deallocations.clear()
             fail(at, 1)
             program()
@@ -171,7 +171,7 @@ except ValueError as error:
 else:
     raise AssertionError
 part.close()
-# What is still used stays open.
+# A mapping that is still used is not closed.
 assert view[0, 0] == 4
 try:
     part.close()

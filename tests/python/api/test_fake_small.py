@@ -7,7 +7,7 @@ import pytest
 COUNT = """
 import os
 
-# What is timed is printed with the rest.
+# Timings are printed with the rest.
 os.dup2(1, 2)
 
 @cuda.jit

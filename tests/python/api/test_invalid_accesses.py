@@ -101,7 +101,7 @@ def test_an_index_far_out_of_bounds(options):
         for _ in range(3):
             fails(lambda: store[1, 8](x, FAR), "`store` has written to memory", "in block (0, 0, 0)", "out of bounds")
             fails(lambda: load[1, 1](x, FAR, out), "`load` has read memory", "block (0, 0, 0), thread (0, 0, 0)")
-            # Of an address that the processor has not, nothing is told.
+            # For a non-canonical address, the processor reports no details.
             fails(lambda: load[1, 8](x, 1 << 58, out), "`load` has read or written memory that does not exist")
             goes_on()
         """,

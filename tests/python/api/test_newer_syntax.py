@@ -18,7 +18,7 @@ import pytest
 LINES = [
     """print(f"{x[0]:{">"}{width}d}{"\\t"}|")""",
     """print(f'{f'<{y:.2f}>'}{'é'}')""",
-    """print(f"{  # what { stands first
+    """print(f"{  # what { occurs first
         x[1]
         + 1
     }\\n" f"{x[2] = }" '{}')""",

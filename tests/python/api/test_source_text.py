@@ -398,7 +398,7 @@ def test_a_function_made_by_exec_is_pickled_with_its_text():
 @pytest.mark.parametrize(
     ("text", "left_out"),
     [
-        ("def f(a):\n    a[0] = 1\n    # the end\n\n# behind\nx = 1\n", "    # the end\n"),
+        ("def f(a):\n    a[0] = 1\n    # the end\n\n# after\nx = 1\n", "    # the end\n"),
         ("def f(a):\n    if a[0]:\n        a[0] = 1\n    else:\n        pass\nx = 1\n", ""),
         ("def f(a): a[0] = 1\nx = 1\n", ""),
         ("def f(a):\n    a[0] = (1 +\n2\n)\nx = 1\n", ""),
@@ -457,7 +457,7 @@ def test_what_is_no_plain_definition_is_left_to_the_tree(tmp_path):
     assert _source._compile_directly("  def f(a\n", made.__code__) is None
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps these texts from 3.13 on")
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps this source from 3.13 on")
 @pytest.mark.parametrize("is_typed", [False, True])
 def test_kernels_of_no_file(is_typed):
     """Typed at a plain interpreter's prompt, or passed with ``-c``."""

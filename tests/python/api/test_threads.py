@@ -246,7 +246,7 @@ for _ in range(5):
     children.append((pid, from_child))
 for pid, from_child in children:
     assert os.waitpid(pid, 0)[1] == 0
-    # What the parent's kernel has printed is the parent's to write.
+    # The parent writes the output of its own kernel.
     assert os.read(from_child, 1 << 20) == b"0\\n1\\n2\\n"
 rest = threading.Thread(target=lambda: begun_with(begun))
 

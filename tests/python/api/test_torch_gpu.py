@@ -224,7 +224,7 @@ def test_cupys_settings(cupy: Any, env: dict[str, str], tmp_path: Path) -> None:
             for _ in range(50):
                 x = cupy.zeros(1 << 20)
                 x += 1
-                # Who names the stream of a thread's own is behind it; no stream is behind the legacy one.
+                # A launch on the per-thread stream is ordered after it; no stream is ordered after the legacy one.
                 add[1 << 13, 128](x, one)
                 cupy.cuda.Device().synchronize()
                 cuda.synchronize()

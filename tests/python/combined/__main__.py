@@ -143,7 +143,7 @@ def main() -> int:
     from combined.impossible import reason
 
     wanted = asked.pairs if asked.guided else max(1, asked.pairs * (counts.total + earlier) // 200_000)
-    tables = (("What the programs have", own, asked.own_pairs), ("What the plans have", planned, True))
+    tables = (("Features of programs", own, asked.own_pairs), ("Features of plans", planned, True))
     for title, pairs, rare in tables:
         if pairs.single:
             print(f"\n{title}:\n" + "\n".join(pairs.table(counts.total + earlier, wanted if rare else 0, reason)))

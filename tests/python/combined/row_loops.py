@@ -141,7 +141,7 @@ class Walks(Exits):
             elif kind < 0.75:
                 self.put(f"{out}[{at}] = {element}", f"{total} += {out}[{at}]")
             elif kind < 0.9:
-                self.use("store behind a condition")
+                self.use("conditional store")
                 with self.block(f"if {element} > {self.rng.randint(0, 4)}:"):
                     self.put(f"{out}[{at}] = {element}")
                 self.put(f"{total} += {element}")

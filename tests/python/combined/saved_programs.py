@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HARNESS = '''
 
 def guarded(buffer):
-    """A copy whose last byte is the last one before a page that nobody may read or write."""
+    """A copy whose last byte is the last one before an inaccessible page."""
     pages = -(-max(buffer.nbytes, 1) // mmap.PAGESIZE)
     memory = mmap.mmap(-1, (pages + 2) * mmap.PAGESIZE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))

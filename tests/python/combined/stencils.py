@@ -165,7 +165,7 @@ class Borders(Walks):
         kind = self.rng.random()
         value, _ = self.int_of(scope)
         if kind < 0.4:
-            self.use("every so many threads")
+            self.use("every n-th thread")
             s = self.of("2", "3", "4", "8")
             with self.block(f"if {i} % {s} == {self.of('0', '1')}:"):
                 self.put(f"{out}[{i}] = {self.read(x, i)} + {value} % 50")

@@ -95,7 +95,7 @@ class Tiles(Values):
                     self.put(f"{tile}[{t}] += {tile}[{t} + {s}]")
                 self.put("cuda.syncthreads()", self.of(f"{s} //= 2", f"{s} >>= 1"))
         elif kind < 0.7:
-            self.use("every so many threads")
+            self.use("every n-th thread")
             self.put(f"{s} = 1")
             with self.block(f"while {s} < {threads}:"):
                 with self.block(f"if {t} % (2 * {s}) == 0 and {t} + {s} < {threads}:"):
@@ -148,7 +148,7 @@ class Tiles(Values):
         tile, phase, swap, v = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
         t, threads = scope.tile, self.threads()
         steps = self.rng.choice((2, 3, 6))
-        self.use("sort", "barrier", "every so many threads")
+        self.use("sort", "barrier", "every n-th thread")
         self.trips(scope, steps * 2)
         self.put(
             f"{tile} = cuda.shared.array({self.limit}, np.{self.of('int32', 'float32')})",

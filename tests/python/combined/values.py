@@ -173,7 +173,7 @@ class Values(Borders):
         text = f"cuda.atomic.{kind}({out}, {where}, {amount})"
         form = self.rng.random()
         if form < 0.35:
-            self.use("atomic behind a condition")
+            self.use("conditional atomic")
             with self.block(f"if {self.condition(scope)}:"):
                 self.put(text)
         elif form < 0.5:

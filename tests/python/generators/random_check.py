@@ -186,7 +186,7 @@ def compare(program: Program, source: str, wanted: list[object], *, tuples: bool
         assert told is not None, f"{program.faults} threads end with a fault, and the launch raised nothing"
         return
     should = program.faults > 0 and "exceptions=True" in program.source
-    assert (told is not None) == should, f"{program.faults} threads ended with a fault, and the host was told {told!r}"
+    assert (told is not None) == should, f"{program.faults} threads ended with a fault, and the host received {told!r}"
     for name, mine, theirs in zip(program.types, got, wanted, strict=False):
         pairs = zip(arrays_in(name, mine), arrays_in(name, theirs), strict=True)
         for (at, one), (_, two) in pairs:

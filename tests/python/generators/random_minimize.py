@@ -78,7 +78,7 @@ class Attempt:
 def kind_of(found: str) -> str:
     """The part of a failure that must be preserved: the kind of exception, or that results differ, and whether the
     host's errors do."""
-    return " ".join(found.split()[:2])[:40] + " told" * ("the host was told" in found)
+    return " ".join(found.split()[:2])[:40] + " told" * ("the host received" in found)
 
 
 def smaller(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
@@ -191,9 +191,9 @@ def minimize(seed: int, chosen: tuple[str, ...], timeout: float, jobs: int) -> i
             process.stop()
         if time.monotonic() - start > 60 * (1 + shown):
             shown += 1
-            print(f"# {kept} of {tried} steps so far\n{program.source}", flush=True)
+            print(f"# {kept} of {tried} steps\n{program.source}", flush=True)
     used = {name.id for name in ast.walk(tree) if isinstance(name, ast.Name)}
-    print(f"# seed {seed}: {kept} of {tried} steps kept; launched with {program.grid}, {program.block}")
+    print(f"# seed {seed}: {kept} of {tried} steps; launched with {program.grid}, {program.block}")
     for name, arg in zip(program.types, program.args, strict=False):
         if name in used:
             print(f"# {name} = {arg!r}")

@@ -58,7 +58,7 @@ class CollectiveTyper:
     def collected(name: str, types: dict[str, Type], literals: dict[str, object]) -> Type:
         """The result type of a call."""
         if "valid" in types and (not isinstance(types["valid"], np.dtype) or types["valid"].kind not in "iu"):
-            raise TypeError("so many threads are an integer")
+            raise TypeError("the number of threads is an integer")
         values = {key: ty for key, ty in types.items() if key in ITEMS}
         arrays = [isinstance(ty, Array) for ty in values.values()]
         if len(set(arrays)) > 1:

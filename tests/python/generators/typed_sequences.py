@@ -120,7 +120,7 @@ class SequenceTyper:
         before = dict(self.env)
         many, value = self.expr(node.iter)
         if many == ():
-            raise TypeError("a loop of no turns")
+            raise TypeError("a loop without iterations")
         ty = item_type(many)
         if ty is None:
             self.env = before
@@ -138,7 +138,7 @@ class SequenceTyper:
         out: list = []
         items = self.items(node.iter, out)
         if items.count > MOST_TURNS:
-            raise TypeError("too many turns")
+            raise TypeError("too many iterations")
         turn = self.temporary("u")
         choice: list[ast.stmt] = []
         for number in reversed(range(items.count)):
@@ -264,7 +264,7 @@ class SequenceTyper:
         """A loop over a generator whose items have one type: an iteration computes its item, and runs the body."""
         turns = self.turns(node.iter.generators, node.iter.elt)
         if not turns:
-            raise TypeError("a loop of no turns")
+            raise TypeError("a loop without iterations")
         turn = self.temporary("u")
         choice: list[ast.stmt] = []
         for number in reversed(range(len(turns))):
@@ -298,7 +298,7 @@ class SequenceTyper:
             else:
                 found += self.turns(rest, rename.visit(copy.deepcopy(inner)))
             if len(found) > MOST_TURNS:
-                raise TypeError("too many turns")
+                raise TypeError("too many iterations")
         return found
 
     def items_of(self, node: ast.expr) -> list[ast.expr]:
@@ -535,7 +535,7 @@ def returned(name: str, typer: object) -> Type:
     """The return type of a function whose body was typed. Converts the values of its returns."""
     result = unify(*(ty for ty, _ in typer.returns)) if typer.returns else NOTHING
     if typer.returns and typer.env is not None:
-        raise TypeError(f"{name} returns a value in some places only")
+        raise TypeError(f"{name} returns a value on some paths only")
     for ty, statement in typer.returns:
         statement.value = converted(statement.value, ty, result)
     return result

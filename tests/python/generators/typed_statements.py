@@ -84,7 +84,7 @@ class StatementTyper:
             return ast.Tuple([self.store(*each) for each in zip(target.elts, ty, values, strict=True)], ast.Store())
         _, new = self.expr(target)
         if not isinstance(new, ast.Subscript):
-            raise TypeError("assignment to what is no place")
+            raise TypeError("assignment to an expression that is no target")
         return ast.Subscript(new.value, new.slice, ast.Store())
 
     def stmt_Assign(self, node):
@@ -144,7 +144,7 @@ class StatementTyper:
         self.fits(node.target, ty)
         self.env = after
         if not isinstance(value.left, ast.Subscript):
-            raise TypeError("assignment to what is no place")
+            raise TypeError("assignment to an expression that is no target")
         target = ast.Subscript(value.left.value, value.left.slice, ast.Store())
         return ast.AugAssign(target, node.op, value.right)
 

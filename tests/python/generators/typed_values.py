@@ -384,7 +384,7 @@ def read_of(target: ast.expr) -> ast.expr:
             return ast.Subscript(value, index, ast.Load())
         case ast.Attribute(value=value, attr=name):
             return ast.Attribute(value, name, ast.Load())
-    raise TypeError("an update of what is no place")
+    raise TypeError("an update of an expression that is no target")
 
 
 def dotted(node: ast.expr) -> str:

@@ -127,7 +127,7 @@ FIRST = {
         thread.start()
         thread.join()
     """,
-    "a configuration that is kept": "launcher = kernel[200, 1]\nlauncher(x)",
+    "a configuration that is saved": "launcher = kernel[200, 1]\nlauncher(x)",
     "a callback before the launch": """
         launcher = kernel[200, 1]
         launcher.pre_launch_callbacks.append(lambda made, config: None)

@@ -217,7 +217,7 @@ def test_memory_of_the_device_records_and_random_numbers(passes):
         assert on_device.copy_to_host().tolist() == [(0.5, 0), (0.5, 1), (0.5, 2), (0.5, 3)]
         assert abs(draws.copy_to_host()[0] - 0.13312315) < 1e-8
         assert matrix.copy_to_host()[:, 1].tolist() == [2, 4]
-        # What weft itself launches is compiled: a sum of many numbers takes no time.
+        # Kernels that weft itself launches are compiled: a sum of many numbers takes no time.
         many = cuda.to_device(np.ones(1_000_000))
         assert many.sum() == 1_000_000
         """

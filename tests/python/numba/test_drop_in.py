@@ -481,7 +481,7 @@ def test_another_sitecustomize_runs_too(env, tmp_path):
     led = {**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], str(tmp_path / "own")])}
     child = "import sys; print(customized, sys.modules['sitecustomize'].__file__.endswith('own/sitecustomize.py'))"
     if (tmp_path / "sitecustomize.py").exists():
-        pytest.skip("the one that hides numba stands before it")
+        pytest.skip("the one that hides numba comes before it")
     text = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)"
     assert code(led, text) == "sitecustomize True\n"
 

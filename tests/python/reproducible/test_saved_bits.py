@@ -51,13 +51,13 @@ def test_what_the_mode_has_warned_of_may_differ() -> None:
         return Entry("kernel", told, {"0": data})
 
     assert differences([entry(False, "a")], [entry(False, "a")]) == ([], True)
-    text = "launch 0 of kernel, 0: b, kept a"
+    text = "launch 0 of kernel, 0: b, saved a"
     assert differences([entry(False, "a")], [entry(False, "b")]) == ([text], False)
     assert differences([entry(False, "a")], [entry(True, "b")]) == ([text], True)
     texts, told = differences([entry(False, "a"), entry(True, "a")], [entry(False, "b"), entry(True, "b")])
     assert len(texts) == 2
     assert not told
-    assert differences([entry(False, "a")], []) == (["launches: [], kept ['kernel']"], False)
+    assert differences([entry(False, "a")], []) == (["launches: [], saved ['kernel']"], False)
 
 
 def test_each_bit_of_an_array_counts_and_none_between_fields() -> None:

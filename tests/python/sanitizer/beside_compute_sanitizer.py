@@ -40,7 +40,7 @@ SELF = Path(__file__).resolve()
 HERE = SELF.parent
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 FOUND = 86
-"""The exit code that compute-sanitizer is told to give where it reports an error."""
+"""The exit code of compute-sanitizer where it reports an error."""
 OPTIONS = {
     # Driver calls that return an error are not faults of a kernel.
     "memcheck": ["--report-api-errors", "no"],
@@ -73,7 +73,7 @@ class Row:
     name: str
     tool: str | None
     kind: str
-    """What weft calls what it has found, or the tool that should have found something."""
+    """weft's name of the fault, or the tool that should have reported one."""
     lines: list[int]
     """Where the fault is."""
     found: list[int]

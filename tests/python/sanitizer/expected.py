@@ -5,8 +5,8 @@ With `WEFT_SANITIZE` set, or `--weft-sanitize`, these tests must fail (`conftest
 
 SAME = "several threads write one value to one element"
 PLAIN = "threads wait for each other by plain loads and stores, which race, whatever a GPU makes of them"
-UNFENCED = "a thread reads behind an atomic step without a fence"
-PARTED = "`syncwarp` of a whole warp stands where some of its lanes do not come"
+UNFENCED = "a thread reads after an atomic operation without a fence"
+PARTED = "`syncwarp` of a whole warp is where some of its lanes do not arrive"
 MISSING = "a lane takes the value of one that the block does not have, which is undefined, and does not use it"
 
 EXPECTED = {

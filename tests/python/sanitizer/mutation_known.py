@@ -20,10 +20,10 @@ OWN = "each thread goes on with the elements that are its own"
 
 KNOWN: dict[tuple[str, str, str, str], str] = {
     ("dynamic.py", "barrier", BARRIER, "score[0, 0] = 0"): (
-        "in the first turn thread 0 alone goes on, with what it has written itself, and a barrier follows"
+        "in the first iteration thread 0 alone goes on, with what it has written itself, and a barrier follows"
     ),
     ("dynamic.py", "barrier", BARRIER, "old[0] = 1"): (
-        "in the first turn thread 0 alone goes on, with what it has written itself, and a barrier follows"
+        "in the first iteration thread 0 alone goes on, with what it has written itself, and a barrier follows"
     ),
     ("dynamic.py", "barrier", BARRIER, "older[0] = old[0]"): OWN,
     ("dynamic.py", "initialization", "older[i] = 0", "i = tid + 1"): "it is written again before anybody reads it",
@@ -31,17 +31,17 @@ KNOWN: dict[tuple[str, str, str, str], str] = {
     ("scans.py", "initialization", "tree[511] = ZERO", "totals[cuda.blockIdx.x] = tree[511]"): (
         "the element was written before: the result is wrong"
     ),
-    ("scans.py", "barrier", BARRIER, "d *= 2"): "in the last turn each thread has the elements that it stores",
+    ("scans.py", "barrier", BARRIER, "d *= 2"): "in the last iteration each thread has the elements that it stores",
     ("02_grey.py", "guard", "if y < out.shape[0] and x < out.shape[1]:", "x, y = cuda.grid(2)"): EXACT,
     ("test_attention.py", "barrier", NUMBA_BARRIER, "m_i[ii] = -math.inf"): (
-        "what was written before is read behind the barrier that follows the next tile"
+        "what was written before is read after the barrier that follows the next tile"
     ),
     ("test_attention.py", "barrier", NUMBA_BARRIER, "O_i[ii][dd] += S[ii][jj] * V[jj + j * B_c, dd]"): (
-        "the next turn writes a tile that nobody reads any more, and comes to a barrier before it changes what is read "
-        "here; behind the last one each thread reads its own sums"
+        "the next iteration writes a tile that no thread reads any more, and reaches a barrier before it changes what "
+        "is read here; after the last one each thread reads its own sums"
     ),
     ("test_attention.py", "barrier", BARRIER, "for j in range(K.shape[0] // columns):"): (
-        "the tile was last read before the barrier in the middle of the turn before"
+        "the tile was last read before the barrier in the middle of the previous iteration"
     ),
     ("test_course_grids.py", "barrier", BARRIER, "sum += a_cache[y, i] * b_cache[i, x]"): "the launch has one tile",
     (
@@ -83,17 +83,17 @@ KNOWN: dict[tuple[str, str, str, str], str] = {
         "x, y, z = a.view(cuda.float32x4), b.view(cuda.float32x4), c.view(cuda.float32x4)",
     ): EXACT,
     ("test_tiles_and_sums.py", "initialization", "s_a[ty, tx] = 0", "for tile in range(cuda.gridDim.x):"): (
-        "what is left of the tile before is multiplied by the other tile's zeros, or goes into sums that nobody stores"
+        "the previous tile's rest is multiplied by the other tile's zeros, or added to sums that are not stored"
     ),
     ("test_tiles_and_sums.py", "initialization", "s_b[ty, tx] = 0", "s_a[ty, tx] = 0"): (
-        "what is left of the tile before is multiplied by the other tile's zeros, or goes into sums that nobody stores"
+        "the previous tile's rest is multiplied by the other tile's zeros, or added to sums that are not stored"
     ),
 }
 """By file, kind, the line as it was, and the line before it."""
 
 RELAXED = (
-    "what it orders are atomic steps, or elements of one thread: there is no race, but the order of steps at different "
-    "places is not promised without a fence"
+    "it orders atomic operations, or elements of one thread: there is no race, but the order of operations at "
+    "different addresses is not guaranteed without a fence"
 )
 
 MISSED: dict[tuple[str, str, str, str], str] = {

@@ -150,7 +150,7 @@ for kernel in (unwritten, behind, copies):
     tell(kernel, x, cuda.device_array(SOME, np.int32) if kernel is copies else y, digests=False)
 for kernel in (escapes, neighbors):
     x, y = (np.arange(n) % 91).astype(np.int32), np.zeros(8, np.int32)
-    # What they leave is what lay in shared memory.
+    # They store what was in shared memory before.
     tell(kernel, cuda.to_device(x), cuda.to_device(y), digests=False)
     tell(kernel, x.copy(), y, digests=False)
 for place in (0x123456789000, 16):

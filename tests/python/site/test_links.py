@@ -51,7 +51,7 @@ def test_links(site: Path) -> None:
             if not target.exists():
                 faults.append(f"{path.relative_to(site)}: {link}")
             elif place and target.suffix == ".html" and place not in read(target).ids:
-                faults.append(f"{path.relative_to(site)}: {link}: no such place")
+                faults.append(f"{path.relative_to(site)}: {link}: no such anchor")
     assert n_links > 1000
     assert not faults, "\n".join(faults)
 

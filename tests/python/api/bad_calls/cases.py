@@ -111,7 +111,7 @@ def verdict(case: Case, number: int) -> tuple[str, str]:
         what
         for what, is_there in (
             (f"/{case.names}/", re.search(case.names, text)),
-            (f"a way out: /{case.remedy}/", re.search(case.remedy, text)),
+            (f"a suggestion: /{case.remedy}/", re.search(case.remedy, text)),
             ("a line with a caret", not case.kernel or classes[0] != "CompileError" or is_at_a_line(text)),
         )
         if not is_there

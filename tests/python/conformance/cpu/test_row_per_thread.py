@@ -318,7 +318,7 @@ def test_an_array_is_an_output_too(m):
 @pytest.fixture
 def on_cpu(device):
     if device != "cpu":
-        pytest.skip("places arrays in the process's memory")
+        pytest.skip("maps arrays in the process's memory")
     if has_driver():
         pytest.skip("foreign arrays are taken to be a GPU's, beside one")
 

@@ -312,7 +312,7 @@ def test_stores_behind_a_condition(c):
 @pytest.fixture
 def on_cpu(device):
     if device != "cpu":
-        pytest.skip("places arrays in the process's memory")
+        pytest.skip("maps arrays in the process's memory")
     if has_driver():
         pytest.skip("foreign arrays are taken to be a GPU's, beside one")
 

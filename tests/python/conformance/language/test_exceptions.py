@@ -167,7 +167,7 @@ def test_classes_and_arguments(debug):
 
     @cuda.jit(**options)
     def k(which):
-        error = OutOfRange("kept in a variable")
+        error = OutOfRange("held in a variable")
         if which == 0:
             raise ValueError
         elif which == 1:
@@ -187,7 +187,7 @@ def test_classes_and_arguments(debug):
         (ValueError, ()),
         (ValueError, ()),
         (Coded, (5, "five")),
-        (OutOfRange, ("kept in a variable",)),
+        (OutOfRange, ("held in a variable",)),
         (AssertionError, ()),
         (AssertionError, ("text",)),
         (ZeroDivisionError, (-1, 2.5)),

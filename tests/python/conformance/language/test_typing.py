@@ -93,7 +93,7 @@ UNDEFINED = {
         [1.0],
     ),
     "a loop variable": ("        p = v\n", "    for q in range(c):\n        pass\n    r[0] = q\n", [0.0]),
-    "a counter of no turns": (
+    "a counter of no iterations": (
         "        p = v\n",
         "    for q in range(c):\n        w = q + 5\n    r[0] = w\n",
         [0.0],

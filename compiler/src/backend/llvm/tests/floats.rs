@@ -66,7 +66,7 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "the model of min and max asks for equal numbers, zeros of both signs among them")]
+#[expect(clippy::float_cmp, reason = "the model of min and max tests equality, zeros of both signs among them")]
 fn operators() {
     let ops = [
         BinaryOp::Add,

@@ -80,7 +80,7 @@ fn pairs<T: Half>() -> Vec<(T, T)> {
 }
 
 #[expect(clippy::float_cmp, reason = "the model of min, max and the comparisons")]
-#[expect(clippy::wildcard_enum_match_arm, reason = "the operators that it is asked for")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the operators under test")]
 fn operators<T: Half>() {
     let model = |op: BinaryOp, a: f64, b: f64| match op {
         BinaryOp::Add => a + b,

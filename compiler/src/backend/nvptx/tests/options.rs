@@ -115,7 +115,7 @@ fn the_artifact_describes_the_kernel() {
         types,
         [SlotType::Scalar(Scalar::I64), SlotType::Scalar(Scalar::F32), SlotType::Pointer, SlotType::Pointer,]
     );
-    assert!(emitted.llvm.expect("it was asked for").contains("ptx_kernel"));
+    assert!(emitted.llvm.expect("it was requested").contains("ptx_kernel"));
 }
 
 /// Names that are keywords of PTX, and characters that PTX does not allow in identifiers.
