@@ -41,14 +41,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (width, one) = (self.int(common.strips.width), self.int(1));
         let builder = &self.emitter.builder;
         let threads = builder.build_int_nuw_sub(high, low, "")?;
-        let turns = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
-        let turns = builder.build_int_unsigned_div(turns, width, "strips")?;
+        let iterations = builder.build_int_nuw_add(threads, builder.build_int_sub(width, one, "")?, "")?;
+        let iterations = builder.build_int_unsigned_div(iterations, width, "strips")?;
         let bound = index(&self.emitter, high)?;
         let asked = RangeValues { value: bound.get_type().const_zero(), op: CompareOp::Lt, bound, wraps: false };
         let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
-        self.counted("strip", (self.int(0), turns), |this, turn| {
+        self.counted("strip", (self.int(0), iterations), |this, iteration| {
             let builder = &this.emitter.builder;
-            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(iteration, width, "")?, "")?;
             let rows = vec![StripRow { row, places }];
             let (most, shape) = (common.strips.width, Shape::Vectors);
             this.one(common, Strip { rows, from, width, most, padded: true, shape, present: None, asked: vec![asked] })

@@ -156,9 +156,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(inside) = inside {
             // Without an active thread, no thread would ever leave the loop.
             let any = self.any(inside, guard)?;
-            let turn = self.emitter.block("block_turn");
-            self.emitter.builder.build_conditional_branch(any, turn, end)?;
-            self.emitter.builder.position_at_end(turn);
+            let iteration = self.emitter.block("block_turn");
+            self.emitter.builder.build_conditional_branch(any, iteration, end)?;
+            self.emitter.builder.position_at_end(iteration);
         }
         if let Some(continue_mask) = continue_mask {
             self.fill_mask(continue_mask, inside, guard)?;

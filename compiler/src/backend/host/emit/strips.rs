@@ -148,12 +148,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let width = self.int(common.strips.width);
         let threads = self.emitter.builder.build_int_nuw_sub(high, low, "")?;
-        let turns = self.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
+        let iterations = self.emitter.builder.build_int_unsigned_div(threads, width, "strips")?;
         let left = self.emitter.builder.build_int_unsigned_rem(threads, width, "left")?;
         let has_left = self.choose("llvm.umin", left, self.int(1).into())?;
         let Some(places) = common.whole.first().cloned() else { return internal("a strip without a row") };
         let rows = vec![StripRow { row, places }];
-        self.whole_strips(common, rows, low, turns)?;
+        self.whole_strips(common, rows, low, iterations)?;
         let shape = if common.strips.exact { Shape::Single } else { Shape::Loop };
         self.counted("last_strip", (self.int(0), has_left), |this, _| {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
@@ -165,19 +165,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Emits `turns` full strips, the first of which begins at thread `low`.
+    /// Emits `iterations` full strips, the first of which begins at thread `low`.
     pub(crate) fn whole_strips(
         &mut self,
         common: &Common<'_, 'ctx>,
         rows: Vec<StripRow<'ctx>>,
         low: IntValue<'ctx>,
-        turns: IntValue<'ctx>,
+        iterations: IntValue<'ctx>,
     ) -> Result<()> {
         let width = self.int(common.strips.width);
         let shape = if common.strips.scalar { Shape::Straight } else { Shape::Vectors };
-        self.counted("strip", (self.int(0), turns), |this, turn| {
+        self.counted("strip", (self.int(0), iterations), |this, iteration| {
             let builder = &this.emitter.builder;
-            let from = builder.build_int_add(low, builder.build_int_nuw_mul(turn, width, "")?, "")?;
+            let from = builder.build_int_add(low, builder.build_int_nuw_mul(iteration, width, "")?, "")?;
             let (most, asked) = (common.strips.width, Vec::new());
             this.one(common, Strip { rows, from, width, most, padded: false, shape, present: None, asked })
         })?;
@@ -243,10 +243,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             // Rows with different ranges of threads run one by one.
             let builder = &this.emitter.builder;
             let threads = builder.build_int_nuw_sub(high, low, "")?;
-            let turns = builder.build_int_unsigned_div(threads, this.int(common.strips.width), "strips")?;
-            let turns = builder.build_select(differ, zero, turns, "strips")?.into_int_value();
-            this.whole_strips(common, rows, low, turns)?;
-            let done = this.emitter.builder.build_int_nuw_mul(turns, this.int(common.strips.width), "done")?;
+            let iterations = builder.build_int_unsigned_div(threads, this.int(common.strips.width), "strips")?;
+            let iterations = builder.build_select(differ, zero, iterations, "strips")?.into_int_value();
+            this.whole_strips(common, rows, low, iterations)?;
+            let done = this.emitter.builder.build_int_nuw_mul(iterations, this.int(common.strips.width), "done")?;
             let is_left = this.emitter.builder.build_int_compare(IntPredicate::ULT, done, threads, "")?;
             let is_left = this.emitter.builder.build_or(is_left, differ, "")?;
             let left = this.emitter.builder.build_select(is_left, here, zero, "")?.into_int_value();
@@ -460,9 +460,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Whether at most `most` lanes of the strip are still in a loop with divergent exits. Before iteration `turns`:
-    /// whether no lane is.
-    pub(crate) fn active_at_most(&mut self, masked_loop: &MaskedLoop, most: u32, turns: u32) -> Result<IntValue<'ctx>> {
+    /// Whether at most `most` lanes of the strip are still in a loop with divergent exits. Before iteration
+    /// `min_iteration`: whether no lane is.
+    pub(crate) fn active_at_most(
+        &mut self,
+        masked_loop: &MaskedLoop,
+        most: u32,
+        min_iteration: u32,
+    ) -> Result<IntValue<'ctx>> {
         let zero = self.int(0);
         // A strip of scalar code runs its lanes one by one from the start.
         if most > 0 && self.strip.as_ref().is_some_and(|strip| strip.shape != Shape::Vectors) {
@@ -485,7 +490,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let builder = &self.emitter.builder;
         let seen = builder.build_load(zero.get_type(), seen, "")?.into_int_value();
         let done = builder.build_load(zero.get_type(), done, "")?.into_int_value();
-        let is_late = builder.build_int_compare(IntPredicate::UGE, done, self.int(turns), "")?;
+        let is_late = builder.build_int_compare(IntPredicate::UGE, done, self.int(min_iteration), "")?;
         let most = builder.build_select(is_late, self.int(most), zero, "")?.into_int_value();
         Ok(builder.build_int_compare(IntPredicate::ULE, seen, most, "few")?)
     }

@@ -27,7 +27,7 @@ const MAX_SHORT_TRIP_COUNT: u64 = 256;
 #[derive(Clone, Copy, Debug, Default)]
 struct Called {
     /// The maximum number of loop iterations of a call.
-    turns: u64,
+    iterations: u64,
     /// The function has a yield point.
     looks: bool,
     /// The function is recursive, directly or through others.
@@ -52,7 +52,7 @@ impl Polling {
         let mut this = Self { functions: Vec::with_capacity(module.functions.len()), waiting, tells };
         for (id, function) in module.functions.iter() {
             let fixed = Rematerializable::of(function, &function.body);
-            let turns = this.turns(function, &fixed, &function.body);
+            let iterations = this.iterations(function, &fixed, &function.body);
             let mut looks = false;
             for_each_stmt(&function.body, &mut |stmt| {
                 looks |= match &stmt.kind {
@@ -68,7 +68,7 @@ impl Polling {
                 };
             });
             // Recursive callees are not analyzed yet. They count as long.
-            this.functions.push(Called { turns, looks, on_circle: circles.contains(id) });
+            this.functions.push(Called { iterations, looks, on_circle: circles.contains(id) });
         }
         this
     }
@@ -89,7 +89,7 @@ impl Polling {
 
     /// Whether statements may have more than [`MAX_SHORT_TRIP_COUNT`] iterations.
     pub(crate) fn for_long(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> bool {
-        self.turns(function, fixed, list) > MAX_SHORT_TRIP_COUNT
+        self.iterations(function, fixed, list) > MAX_SHORT_TRIP_COUNT
     }
 
     /// Whether a call is followed by a yield point.
@@ -105,29 +105,35 @@ impl Polling {
 
     /// Whether a call of a function, or a block of a kernel, may have more than [`MAX_SHORT_TRIP_COUNT`] iterations.
     pub(crate) fn call_is_long(&self, func: FuncId) -> bool {
-        self.called(func).turns > MAX_SHORT_TRIP_COUNT
+        self.called(func).iterations > MAX_SHORT_TRIP_COUNT
     }
 
     fn called(&self, func: FuncId) -> Called {
-        self.functions.get(func.index()).copied().unwrap_or(Called { turns: u64::MAX, looks: true, on_circle: true })
+        self.functions.get(func.index()).copied().unwrap_or(Called {
+            iterations: u64::MAX,
+            looks: true,
+            on_circle: true,
+        })
     }
 
     /// The maximum number of loop iterations of statements.
-    fn turns(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> u64 {
+    fn iterations(&self, function: &Function, fixed: &Rematerializable, list: &[Stmt]) -> u64 {
         let mut sum = 0_u64;
         for (index, stmt) in list.iter().enumerate() {
             let own = match &stmt.kind {
                 StmtKind::If { then, otherwise, .. } => {
-                    self.turns(function, fixed, then).max(self.turns(function, fixed, otherwise))
+                    self.iterations(function, fixed, then).max(self.iterations(function, fixed, otherwise))
                 }
                 StmtKind::Loop { body, step } => {
                     let counter = Counter::of(function, fixed, body, step);
-                    let own = counter.and_then(|counter| counter.turns(list.get(..index)?)).unwrap_or(u64::MAX);
-                    let turn =
-                        self.turns(function, fixed, body).saturating_add(self.turns(function, fixed, step)).max(1);
-                    own.saturating_mul(turn)
+                    let own = counter.and_then(|counter| counter.iterations(list.get(..index)?)).unwrap_or(u64::MAX);
+                    let iteration = self
+                        .iterations(function, fixed, body)
+                        .saturating_add(self.iterations(function, fixed, step))
+                        .max(1);
+                    own.saturating_mul(iteration)
                 }
-                StmtKind::Call { func, .. } => self.called(*func).turns,
+                StmtKind::Call { func, .. } => self.called(*func).iterations,
                 StmtKind::Assign(..)
                 | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
@@ -353,7 +359,7 @@ impl<'a> Counter<'a> {
     }
 
     /// The maximum trip count of the loop, if it is known. `before` are the statements before the loop.
-    fn turns(&self, before: &[Stmt]) -> Option<u64> {
+    fn iterations(&self, before: &[Stmt]) -> Option<u64> {
         // Any of the limits ends the loop.
         let limits = self.limits(self.test);
         let (way, bound, or_equal) = limits.into_iter().find(|&(_, bound, _)| self.constant(bound).is_some())?;

@@ -170,7 +170,7 @@ impl Walk<'_> {
                         context = Context { split: true, split_in_loop: true, ..context };
                     }
                 }
-                StmtKind::Loop { body, step } => self.turns(stmt, body, step, context),
+                StmtKind::Loop { body, step } => self.iterations(stmt, body, step, context),
                 StmtKind::Break => {
                     if context.split_in_loop {
                         self.result.split_jumps.insert(ptr::from_ref(stmt));
@@ -195,7 +195,7 @@ impl Walk<'_> {
         skips
     }
 
-    fn turns(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], context: Context) {
+    fn iterations(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], context: Context) {
         let key = ptr::from_ref(stmt);
         let left_apart = self.result.split_loops.contains(&key);
         let inner = Context { split: context.split || left_apart, split_in_loop: false, ..context };

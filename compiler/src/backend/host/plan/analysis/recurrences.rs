@@ -9,15 +9,15 @@ use crate::{
 /// none.
 pub(crate) fn has_some(function: &Function, body: &[Stmt], step: &[Stmt]) -> bool {
     let counts = |local: LocalId| step.iter().any(|stmt| stmt.kind.assigned().contains(&local));
-    let turn = Uses::of(function, body);
-    turn.assigned.iter().any(|&local| {
+    let iteration = Uses::of(function, body);
+    iteration.assigned.iter().any(|&local| {
         let mut sums = true;
         for_each_stmt(body, &mut |stmt| {
             if stmt.kind.assigned().contains(&local) {
                 sums &= matches!(stmt.kind, StmtKind::Assign(_, value) if is_sum(function, local, value));
             }
         });
-        turn.exposed.contains(&local) && !counts(local) && !sums
+        iteration.exposed.contains(&local) && !counts(local) && !sums
     })
 }
 

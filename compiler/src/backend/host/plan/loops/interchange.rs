@@ -321,23 +321,23 @@ fn interchange_uniform(
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
     let list = list_at(&mut attempt, outer)?;
-    let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, span }) = list.get_mut(index) else { return None };
-    let counts = counter(function, turn, step);
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, span }) = list.get_mut(index) else { return None };
+    let counts = counter(function, iteration, step);
     let counter = counts.map(|(counter, _)| counter);
-    let calls_math = may_compute && calls_math(function, turn);
-    let trip_count = short_trip_count(function, turn).filter(|_| !calls_math);
+    let calls_math = may_compute && calls_math(function, iteration);
+    let trip_count = short_trip_count(function, iteration).filter(|_| !calls_math);
     let is_short = trip_count.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.
     if is_short && (trip_count < Some(MIN_TILE_TRIP_COUNT) || !may_stride || counter.is_none()) {
         return None;
     }
-    let has_recurrence = may_stride && counter.is_some() && recurrences::has_some(function, turn, step);
+    let has_recurrence = may_stride && counter.is_some() && recurrences::has_some(function, iteration, step);
     let span = *span;
     let in_turns = counter.map_or(0, |counter| {
-        lane_trip_counts::reads(function, turn, counter) + lane_trip_counts::reads(function, step, counter)
+        lane_trip_counts::reads(function, iteration, counter) + lane_trip_counts::reads(function, step, counter)
     });
-    turn.push(cut_here(span));
+    iteration.push(cut_here(span));
     let mut lane_trip_counts = None;
     if masks(function, &attempt) > masks(function, body) {
         // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
@@ -346,19 +346,21 @@ fn interchange_uniform(
             return None;
         }
         let list = list_at(&mut attempt, outer)?;
-        let Some(Stmt { kind: StmtKind::Loop { body: turn, step }, .. }) = list.get_mut(index) else { return None };
-        turn.pop();
-        lane_trip_counts = Some(lane_trip_counts::rewrite(function, counts?, turn, step)?);
-        turn.push(cut_here(span));
+        let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, .. }) = list.get_mut(index) else {
+            return None;
+        };
+        iteration.pop();
+        lane_trip_counts = Some(lane_trip_counts::rewrite(function, counts?, iteration, step)?);
+        iteration.push(cut_here(span));
         if masks(function, &attempt) > masks(function, body) {
             return None;
         }
     }
     let (fixed, uniformity) = uniformity(function, &attempt);
     let interchanged = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
-    let Some(Stmt { kind: StmtKind::Loop { body: turn, .. }, .. }) = interchanged else { return None };
-    let access_patterns = access_patterns(function, &turn, &attempt, &fixed, &uniformity);
-    let gathers = access_patterns.next && !masked_exits::divides(function, &turn);
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, .. }) = interchanged else { return None };
+    let access_patterns = access_patterns(function, &iteration, &attempt, &fixed, &uniformity);
+    let gathers = access_patterns.next && !masked_exits::divides(function, &iteration);
     let strided = access_patterns.strided || (access_patterns.gathers && !gathers);
     // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
     let may_transpose = access_patterns.strided && !access_patterns.gathers && may_stride && counter.is_some();
@@ -366,7 +368,7 @@ fn interchange_uniform(
     let strided = strided && (!calls_math || strided_math);
     if (lane_trip_counts.is_some() && !(strided && may_transpose))
         || (strided && !has_recurrence && !strided_math)
-        || (is_short && (strided || !rows_share(function, &turn, &fixed, &uniformity)))
+        || (is_short && (strided || !rows_share(function, &iteration, &fixed, &uniformity)))
     {
         return None;
     }
@@ -408,19 +410,19 @@ struct AccessPatterns {
 /// Whether each access of the loop is uniform in a row or has unit stride along it.
 pub(crate) fn is_vectorizable(
     function: &Function,
-    turn: &[Stmt],
+    iteration: &[Stmt],
     body: &[Stmt],
     fixed: &Rematerializable,
     uniformity: &Uniformity,
 ) -> bool {
-    let AccessPatterns { strided, gathers, .. } = access_patterns(function, turn, body, fixed, uniformity);
+    let AccessPatterns { strided, gathers, .. } = access_patterns(function, iteration, body, fixed, uniformity);
     !strided && !gathers
 }
 
 /// The access patterns of a row in a loop.
 fn access_patterns(
     function: &Function,
-    turn: &[Stmt],
+    iteration: &[Stmt],
     body: &[Stmt],
     fixed: &Rematerializable,
     uniformity: &Uniformity,
@@ -438,7 +440,7 @@ fn access_patterns(
     let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
     let loaded = Loaded::of(function, body);
     let mut access_patterns = AccessPatterns::default();
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {
             access_patterns.strided |= !is_unit_stride_or_uniform(&forms, pointer);
         }

@@ -40,11 +40,11 @@ pub(crate) struct LaneTripCounts {
 pub(crate) fn rewrite(
     function: &mut Function,
     (counter, limit): (LocalId, ExprId),
-    turn: &mut Block,
+    iteration: &mut Block,
     step: &[Stmt],
 ) -> Option<LaneTripCounts> {
     let mut assigned = BTreeSet::new();
-    for list in [turn.as_slice(), step] {
+    for list in [iteration.as_slice(), step] {
         for_each_stmt(list, &mut |stmt| assigned.extend(stmt.kind.assigned()));
     }
     let changes = any_expr(function, limit, &|kind| match kind.class() {
@@ -52,7 +52,9 @@ pub(crate) fn rewrite(
         Class::Leaf(Leaf::Local(local)) => assigned.contains(&local),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
     });
-    let (Some(Stmt { kind: StmtKind::If { cond, .. }, span }), false) = (turn.first(), changes) else { return None };
+    let (Some(Stmt { kind: StmtKind::If { cond, .. }, span }), false) = (iteration.first(), changes) else {
+        return None;
+    };
     let (cond, span) = (*cond, *span);
     let ExprKind::Unary(UnaryOp::Not, holds) = function.exprs[cond].kind else { return None };
     let ty = function.locals[counter].ty;
@@ -64,13 +66,13 @@ pub(crate) fn rewrite(
     let some = push(ExprKind::Compare(CompareOp::Lt, counts, largest), Type::BOOL, span);
     let nobody = push(ExprKind::Unary(UnaryOp::Not, some), Type::BOOL, span);
     let has_iteration = push(ExprKind::Local(flag), Type::BOOL, span);
-    let then = turn.split_off(1);
-    if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = turn.first_mut() {
+    let then = iteration.split_off(1);
+    if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = iteration.first_mut() {
         *cond = nobody;
     }
     // The flag is a local, so that the condition does not become a guard, which would split the row.
-    turn.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
-    turn.push(Stmt { kind: StmtKind::If { cond: has_iteration, then, otherwise: Block::new() }, span });
+    iteration.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
+    iteration.push(Stmt { kind: StmtKind::If { cond: has_iteration, then, otherwise: Block::new() }, span });
     Some(LaneTripCounts { counter, limit, max_limit, has_iteration })
 }
 

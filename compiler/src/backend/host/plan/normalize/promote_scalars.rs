@@ -50,7 +50,7 @@ const MAX_ACCESSES: usize = 96;
 /// `read_only` while the kernel runs.
 pub(crate) fn keep(function: &mut Function, read_only: &[LocalId], body: &mut Block) {
     let fixed = Rematerializable::of(function, body);
-    Keep { function, fixed: &fixed, read_only }.list(body);
+    Promoter { function, fixed: &fixed, read_only }.list(body);
 }
 
 /// A load or store in a loop.
@@ -66,7 +66,7 @@ struct Access {
 }
 
 /// A promoted accumulator.
-struct Total {
+struct Accumulator {
     address: ExprId,
     align: Align,
     local: LocalId,
@@ -74,27 +74,27 @@ struct Total {
 
 /// The threads that have an iteration of a loop.
 #[derive(Clone, Copy, Debug)]
-enum Turns {
-    Everyone,
+enum ActiveThreads {
+    All,
     /// Threads for which this condition holds, before the loop and after it.
     Some(ExprId),
 }
 
-struct Keep<'a> {
+struct Promoter<'a> {
     function: &'a mut Function,
     fixed: &'a Rematerializable,
     read_only: &'a [LocalId],
 }
 
-impl Keep<'_> {
+impl Promoter<'_> {
     fn list(&mut self, list: &mut Block) {
         let mut done = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
             stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.list(inner));
-            let turns = self.turns(&done, &stmt);
-            let totals = if turns.is_some() { self.totals(&mut stmt) } else { Vec::new() };
-            match turns {
-                Some(turns) if !totals.is_empty() => self.around(stmt, turns, &totals, &mut done),
+            let active = self.active(&done, &stmt);
+            let totals = if active.is_some() { self.totals(&mut stmt) } else { Vec::new() };
+            match active {
+                Some(active) if !totals.is_empty() => self.around(stmt, active, &totals, &mut done),
                 Some(_) | None => done.push(stmt),
             }
         }
@@ -103,7 +103,7 @@ impl Keep<'_> {
 
     /// The threads that have an iteration of a loop that begins with an exit test. `None` for other statements, for
     /// loops without a store of their own, and for loops that no thread enters.
-    fn turns(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<Turns> {
+    fn active(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<ActiveThreads> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
         if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
@@ -117,7 +117,7 @@ impl Keep<'_> {
             && let (Some(first), Some(limit)) = (self.value_before(before, counter), self.function.int(limit))
             && let Some(first) = self.function.int(first)
         {
-            return (first < limit).then_some(Turns::Everyone);
+            return (first < limit).then_some(ActiveThreads::All);
         }
         let (assigned, mut values) = (assigned(stmt), BTreeMap::new());
         for_each_read(self.function, *cond, &mut |local| {
@@ -132,10 +132,10 @@ impl Keep<'_> {
             return None;
         }
         if let ExprKind::Unary(UnaryOp::Not, goes_on) = self.function.exprs[leaves].kind {
-            return Some(Turns::Some(goes_on));
+            return Some(ActiveThreads::Some(goes_on));
         }
         let not = ExprKind::Unary(UnaryOp::Not, leaves);
-        Some(Turns::Some(self.function.exprs.push(Expr { kind: not, ty: Type::BOOL, span: stmt.span })))
+        Some(ActiveThreads::Some(self.function.exprs.push(Expr { kind: not, ty: Type::BOOL, span: stmt.span })))
     }
 
     /// The value that some statements assign to a local, if it would be the same after them.
@@ -147,10 +147,10 @@ impl Keep<'_> {
     }
 
     /// Promotes the accumulators of a loop to locals, inside the loop.
-    fn totals(&mut self, stmt: &mut Stmt) -> Vec<Total> {
+    fn totals(&mut self, stmt: &mut Stmt) -> Vec<Accumulator> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return Vec::new() };
         let Some(accesses) = self.accesses(body, step, &assigned(stmt)) else { return Vec::new() };
-        let mut totals: Vec<Total> = Vec::new();
+        let mut totals: Vec<Accumulator> = Vec::new();
         for access in &accesses {
             let (Some(align), Some(address)) = (access.each_turn, access.address) else { continue };
             let is_known = totals.iter().any(|total| same(self.function, total.address, address));
@@ -162,7 +162,7 @@ impl Keep<'_> {
                 Type::Scalar(_) => continue,
             };
             let local = self.function.locals.push(Local::new("total", LocalKind::Variable, ty));
-            totals.push(Total { address, align, local });
+            totals.push(Accumulator { address, align, local });
         }
         for access in accesses {
             let Some(address) = access.address else { continue };
@@ -289,18 +289,18 @@ impl Keep<'_> {
     }
 
     /// Emits a loop whose accumulators are promoted, with the loads before it and the stores after it.
-    fn around(&mut self, stmt: Stmt, turns: Turns, totals: &[Total], done: &mut Block) {
+    fn around(&mut self, stmt: Stmt, active: ActiveThreads, totals: &[Accumulator], done: &mut Block) {
         let span = stmt.span;
         let at = |kind: StmtKind| Stmt { kind, span };
         let loads: Block =
             totals.iter().map(|total| at(StmtKind::Assign(total.local, self.load(total, span)))).collect();
-        let store = |keep: &mut Self, total: &Total| {
+        let store = |keep: &mut Self, total: &Accumulator| {
             let pointer = keep.copied(total.address, &BTreeMap::new());
             let value = keep.read(total.local, span);
             at(StmtKind::Store { pointer, value, align: total.align })
         };
         let stores: Block = totals.iter().map(|total| store(self, total)).collect();
-        let Turns::Some(cond) = turns else {
+        let ActiveThreads::Some(cond) = active else {
             done.extend(loads);
             done.push(stmt);
             done.extend(stores);
@@ -322,7 +322,7 @@ impl Keep<'_> {
         done.push(at(StmtKind::If { cond: again, then: stores, otherwise: Block::new() }));
     }
 
-    fn load(&mut self, total: &Total, span: Span) -> ExprId {
+    fn load(&mut self, total: &Accumulator, span: Span) -> ExprId {
         let pointer = self.copied(total.address, &BTreeMap::new());
         let ty = self.function.locals[total.local].ty;
         self.function.exprs.push(Expr { kind: ExprKind::Load(pointer, total.align), ty, span })

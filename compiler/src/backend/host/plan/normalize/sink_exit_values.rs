@@ -54,14 +54,14 @@ pub(crate) fn sink(function: &mut Function, list: &mut Block) -> bool {
 /// A flag that the loop at an index assigns in its iterations and never reads, and that is `False` before the loop.
 fn flag_of(function: &Function, list: &[Stmt], at: usize) -> Option<LocalId> {
     let StmtKind::Loop { body, step } = &list[at].kind else { return None };
-    let turn = Turn::of(function, body, step);
+    let iteration = IterationAssignments::of(function, body, step);
     let mut asked: Vec<LocalId> = Vec::new();
     for_each_stmt(std::slice::from_ref(&list[at]), &mut |stmt| {
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| asked.extend(function.local(id)));
         }
     });
-    turn.assigned.iter().map(|&(local, _)| local).find(|&flag| {
+    iteration.assigned.iter().map(|&(local, _)| local).find(|&flag| {
         let places: Vec<usize> = (0..body.len()).filter(|&place| is_to(&body[place], flag)).collect();
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return false };
         let StmtKind::Assign(_, cond) = body[last].kind else { return false };
@@ -69,8 +69,8 @@ fn flag_of(function: &Function, list: &[Stmt], at: usize) -> Option<LocalId> {
             && !asked.contains(&flag)
             // An iteration that executes the first assignment executes the last one, and there are no others.
             && !escapes(&body[first..=last]).any()
-            && turn.assigned.iter().filter(|(local, _)| *local == flag).count() == places.len()
-            && turn.is_known(cond)
+            && iteration.assigned.iter().filter(|(local, _)| *local == flag).count() == places.len()
+            && iteration.is_known(cond)
             && is_false(function, &list[..at], flag)
     })
 }
@@ -80,12 +80,12 @@ fn is_to(stmt: &Stmt, local: LocalId) -> bool {
 }
 
 /// The assignments of a loop's iteration: each assigned local, with its value if an `Assign` assigns it.
-struct Turn<'a> {
+struct IterationAssignments<'a> {
     function: &'a Function,
     assigned: Vec<(LocalId, Option<ExprId>)>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> IterationAssignments<'a> {
     fn of(function: &'a Function, body: &[Stmt], step: &[Stmt]) -> Self {
         let mut assigned = Vec::new();
         for block in [body, step] {
@@ -173,9 +173,11 @@ fn behind(function: &mut Function, list: &mut Block, at: usize, flag: LocalId) {
     let StmtKind::Loop { body, step } = &mut list[at].kind else { return };
     let Some(last) = body.iter().rposition(|stmt| is_to(stmt, flag)) else { return };
     let StmtKind::Assign(_, cond) = body[last].kind else { return };
-    let turn = Turn::of(function, body, step);
+    let iteration = IterationAssignments::of(function, body, step);
     let mut changed: Vec<LocalId> = Vec::new();
-    for_each_expr(function, cond, &mut |id| changed.extend(function.local(id).filter(|&local| turn.assigns(local))));
+    for_each_expr(function, cond, &mut |id| {
+        changed.extend(function.local(id).filter(|&local| iteration.assigns(local)));
+    });
     changed.sort_unstable();
     changed.dedup();
 

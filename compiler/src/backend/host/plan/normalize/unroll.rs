@@ -49,7 +49,7 @@ pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<Constan
 fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, short: bool) {
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    WriteOut { function, constants, mentions, short }.list(body);
+    Unroller { function, constants, mentions, short }.list(body);
 }
 
 /// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
@@ -61,9 +61,9 @@ pub(crate) fn copied(
 ) -> Block {
     let mut own = BTreeSet::new();
     for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
-    let turn = Turn::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let mut all = WriteOut { function, constants, mentions: Vec::new(), short: false };
-    body.iter().map(|stmt| all.stmt(&turn, stmt)).collect()
+    let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
+    let mut all = Unroller { function, constants, mentions: Vec::new(), short: false };
+    body.iter().map(|stmt| all.stmt(&substitution, stmt)).collect()
 }
 
 /// The last value that was assigned to a local, if only assignments follow. Such assignments are conversions of
@@ -83,7 +83,7 @@ fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
     assigned.find_map(|(to, value)| (to == local).then_some(value))
 }
 
-struct WriteOut<'a> {
+struct Unroller<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
     /// How often the body mentions a local, by index, for the locals that it had at first.
@@ -93,7 +93,7 @@ struct WriteOut<'a> {
 }
 
 /// A loop to unroll.
-struct Turns {
+struct UnrolledLoop {
     counter: LocalId,
     /// The counter's value in each iteration.
     values: Vec<i128>,
@@ -107,12 +107,12 @@ struct Turns {
 }
 
 /// The substitutions for the locals of a copy: new locals and constants.
-struct Turn {
+struct Substitution {
     names: BTreeMap<LocalId, LocalId>,
     values: BTreeMap<LocalId, i128>,
 }
 
-impl Turn {
+impl Substitution {
     /// Makes new locals for those in `own`.
     fn of(function: &mut Function, own: &[LocalId], values: BTreeMap<LocalId, i128>) -> Self {
         let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
@@ -124,18 +124,18 @@ impl Turn {
     }
 }
 
-impl WriteOut<'_> {
+impl Unroller<'_> {
     fn list(&mut self, list: &mut Block) {
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
-            if let Some((turns, body)) = self.turns(&out, &stmt) {
+            if let Some((unrolled, body)) = self.unrollable(&out, &stmt) {
                 let rest: Vec<Stmt> = body[1..].to_vec();
-                for &value in &turns.values {
-                    self.turn(&turns, value, &rest, &mut out);
+                for &value in &unrolled.values {
+                    self.copy_iteration(&unrolled, value, &rest, &mut out);
                 }
-                let ty = self.function.locals[turns.counter].ty;
-                let end = self.constant(Const::Int(turns.end), ty, stmt.span);
-                out.push(Stmt { kind: StmtKind::Assign(turns.counter, end), span: stmt.span });
+                let ty = self.function.locals[unrolled.counter].ty;
+                let end = self.constant(Const::Int(unrolled.end), ty, stmt.span);
+                out.push(Stmt { kind: StmtKind::Assign(unrolled.counter, end), span: stmt.span });
                 continue;
             }
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
@@ -147,7 +147,7 @@ impl WriteOut<'_> {
     }
 
     /// Decides whether to unroll a statement that follows `before`. Returns the loop and its body.
-    fn turns<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(Turns, &'a Block)> {
+    fn unrollable<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(UnrolledLoop, &'a Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let (counter, limit, by) = counter_by(self.function, body, step)?;
         let (first, end) = (self.function.int(last_value(before, counter)?)?, self.function.int(limit)?);
@@ -162,20 +162,29 @@ impl WriteOut<'_> {
                 reads_table |= self.reads_table(id);
             });
         });
-        let turns = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
-        let worth = reads_table || (self.short && turns <= MAX_SHORT_TRIP_COUNT);
-        if !simple || !worth || !(1..=MAX_TRIP_COUNT).contains(&turns) || turns * exprs > MAX_EXPRS {
+        let trip_count = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
+        let worth = reads_table || (self.short && trip_count <= MAX_SHORT_TRIP_COUNT);
+        if !simple || !worth || !(1..=MAX_TRIP_COUNT).contains(&trip_count) || trip_count * exprs > MAX_EXPRS {
             return None;
         }
         // The counter's value after the loop may overflow its type.
         let most = if self.function.locals[counter].ty == Type::I64 { i64::MAX } else { i64::from(i32::MAX) };
-        let end = first + turns * by;
+        let end = first + trip_count * by;
         if end > i128::from(most) {
             return None;
         }
         let once = assigned_once(rest);
         let own = self.own(rest, &once);
-        Some((Turns { counter, values: (0..turns).map(|turn| first + turn * by).collect(), end, once, own }, body))
+        Some((
+            UnrolledLoop {
+                counter,
+                values: (0..trip_count).map(|iteration| first + iteration * by).collect(),
+                end,
+                once,
+                own,
+            },
+            body,
+        ))
     }
 
     /// Whether an expression loads an element of a constant table at an index that reads a local.
@@ -188,12 +197,12 @@ impl WriteOut<'_> {
 
     /// Locals that each iteration assigns exactly once and before it reads them, and that the kernel mentions only in
     /// this body.
-    fn own(&self, turn: &[Stmt], once: &[LocalId]) -> Vec<LocalId> {
+    fn own(&self, iteration: &[Stmt], once: &[LocalId]) -> Vec<LocalId> {
         let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
-        for_each_mention(self.function, turn, &mut |local| *inside.entry(local).or_default() += 1);
+        for_each_mention(self.function, iteration, &mut |local| *inside.entry(local).or_default() += 1);
         let mut seen = Vec::new();
         let mut own = Vec::new();
-        for stmt in turn {
+        for stmt in iteration {
             let mut here = Vec::new();
             if let StmtKind::Assign(local, value) = stmt.kind {
                 let reads_itself = any_expr(self.function, value, &|kind| *kind == ExprKind::Local(local));
@@ -212,22 +221,23 @@ impl WriteOut<'_> {
         own
     }
 
-    fn turn(&mut self, turns: &Turns, value: i128, body: &[Stmt], out: &mut Block) {
-        let mut turn = Turn::of(self.function, &turns.own, BTreeMap::from([(turns.counter, value)]));
+    fn copy_iteration(&mut self, unrolled: &UnrolledLoop, value: i128, body: &[Stmt], out: &mut Block) {
+        let mut substitution =
+            Substitution::of(self.function, &unrolled.own, BTreeMap::from([(unrolled.counter, value)]));
         for stmt in body {
-            let copy = self.stmt(&turn, stmt);
+            let copy = self.stmt(&substitution, stmt);
             if let (StmtKind::Assign(local, _), StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
-                && let (Some(known), true) = (self.function.int(*value), turns.once.contains(local))
+                && let (Some(known), true) = (self.function.int(*value), unrolled.once.contains(local))
             {
-                turn.values.insert(*local, known);
+                substitution.values.insert(*local, known);
             }
             out.push(copy);
         }
     }
 
-    fn stmt(&mut self, turn: &Turn, stmt: &Stmt) -> Stmt {
-        let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(turn, id));
-        let rename = |kind: &mut StmtKind| kind.for_each_assigned_mut(&mut |local| *local = turn.named(*local));
+    fn stmt(&mut self, substitution: &Substitution, stmt: &Stmt) -> Stmt {
+        let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(substitution, id));
+        let rename = |kind: &mut StmtKind| kind.for_each_assigned_mut(&mut |local| *local = substitution.named(*local));
         rename(&mut kind);
         for inner in kind.blocks_mut().into_iter().flatten() {
             for_each_stmt_mut(inner, &mut |stmt| rename(&mut stmt.kind));
@@ -236,16 +246,16 @@ impl WriteOut<'_> {
     }
 
     /// Copies an expression with the substitutions of a copy, and folds integer constants.
-    fn expr(&mut self, turn: &Turn, id: ExprId) -> ExprId {
+    fn expr(&mut self, substitution: &Substitution, id: ExprId) -> ExprId {
         let Expr { kind, ty, span } = self.function.exprs[id].clone();
         if let ExprKind::Local(local) = kind {
-            let kind = match turn.values.get(&local) {
+            let kind = match substitution.values.get(&local) {
                 Some(&value) => ExprKind::Const(Const::Int(value)),
-                None => ExprKind::Local(turn.named(local)),
+                None => ExprKind::Local(substitution.named(local)),
             };
             return self.function.exprs.push(Expr { kind, ty, span });
         }
-        let kind = kind.map_operands(&mut |operand| self.expr(turn, operand));
+        let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
         let known = self.known(&kind, ty);
         self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
     }
@@ -315,12 +325,12 @@ impl WriteOut<'_> {
 }
 
 /// The locals that have exactly one assignment in a list, by a statement of the list itself and not by a nested one.
-pub(crate) fn assigned_once(turn: &[Stmt]) -> Vec<LocalId> {
+pub(crate) fn assigned_once(iteration: &[Stmt]) -> Vec<LocalId> {
     let mut counts: BTreeMap<LocalId, u32> = BTreeMap::new();
-    for_each_stmt(turn, &mut |stmt| {
+    for_each_stmt(iteration, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| *counts.entry(local).or_default() += 1);
     });
-    let assigned = turn.iter().filter_map(|stmt| match stmt.kind {
+    let assigned = iteration.iter().filter_map(|stmt| match stmt.kind {
         StmtKind::Assign(local, _) => Some(local),
         StmtKind::Store { .. }
         | StmtKind::Op { .. }

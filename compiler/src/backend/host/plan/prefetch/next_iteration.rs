@@ -43,13 +43,14 @@ const MAX_DEPTH: u32 = 64;
 pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, step, .. } = node
-            && body.iter().any(waits)
+            && body.iter().any(holds_barrier)
         {
-            let turns = Turns::of(body, step);
+            let assigned_locals = AssignedLocals::of(body, step);
             for at in 0..body.len() {
-                let values = turns.next(peeler, at, body, step);
-                let mut found =
-                    |segment: &mut Segment| segment.iteration_prefetches = loads(peeler, &turns, &values, segment);
+                let values = assigned_locals.next(peeler, at, body, step);
+                let mut found = |segment: &mut Segment| {
+                    segment.iteration_prefetches = loads(peeler, &assigned_locals, &values, segment);
+                };
                 match &mut body[at] {
                     Node::Segment(segment) => found(segment),
                     node @ (Node::If { .. } | Node::Guarded { .. } | Node::Split { .. }) => {
@@ -78,12 +79,14 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
 pub(crate) fn move_to_strips(width: u64, nodes: &mut [Node]) {
     for node in nodes {
         if let Node::Loop { body, .. } = node {
-            let mut asked = Vec::new();
+            let mut prefetching = Vec::new();
             for inside in &mut *body {
                 match inside {
-                    Node::Segment(segment) if !segment.iteration_prefetches.is_empty() => asked.push(segment.as_mut()),
+                    Node::Segment(segment) if !segment.iteration_prefetches.is_empty() => {
+                        prefetching.push(segment.as_mut());
+                    }
                     Node::Strips(strips) if strips.is_of_rows(width) => {
-                        for segment in asked.drain(..) {
+                        for segment in prefetching.drain(..) {
                             let (locals, recompute) = (segment.locals.clone(), segment.recompute.clone());
                             let next = segment.iteration_prefetches.clone();
                             segment.iteration_prefetches.iter_mut().for_each(|next| next.by_strips = true);
@@ -117,12 +120,12 @@ pub(crate) fn move_to_strips(width: u64, nodes: &mut [Node]) {
 }
 
 /// Whether a node contains a barrier.
-fn waits(node: &Node) -> bool {
-    matches!(node, Node::Barrier) || node.parts().into_iter().flatten().any(waits)
+fn holds_barrier(node: &Node) -> bool {
+    matches!(node, Node::Barrier) || node.parts().into_iter().flatten().any(holds_barrier)
 }
 
 /// The locals that a loop assigns.
-struct Turns {
+struct AssignedLocals {
     /// All of them.
     assigned: HashSet<LocalId>,
     /// Those with an assignment that is not a plain statement of the loop's uniform code: some iterations may not
@@ -130,7 +133,7 @@ struct Turns {
     unknown: HashSet<LocalId>,
 }
 
-impl Turns {
+impl AssignedLocals {
     fn of(body: &[Node], step: &[Node]) -> Self {
         let mut this = Self { assigned: HashSet::new(), unknown: HashSet::new() };
         for node in body.iter().chain(step) {
@@ -205,7 +208,7 @@ impl Turns {
 /// The unit-stride loads of a segment from global memory whose addresses are far away in the next iteration.
 fn loads(
     peeler: &Peeler<'_>,
-    turns: &Turns,
+    assigned_locals: &AssignedLocals,
     values: &[(LocalId, ExprId)],
     segment: &Segment,
 ) -> Vec<IterationPrefetch> {
@@ -221,7 +224,7 @@ fn loads(
     for stmt in &segment.body {
         let is_known = |made: &[(LocalId, ExprId)], local: LocalId| {
             let in_turn = values.iter().any(|&(next, _)| next == local);
-            let stays = !turns.assigned.contains(&local) || fixed.value(local).is_some();
+            let stays = !assigned_locals.assigned.contains(&local) || fixed.value(local).is_some();
             let is_here = shared(local) || segment.recompute.contains(&local);
             (shared(local) && in_turn) || (stays && is_here) || made.iter().any(|&(made, _)| made == local)
         };

@@ -168,7 +168,7 @@ enum Kind {
     Alive,
     Arm,
     Loop,
-    Turn,
+    Iteration,
 }
 
 struct Cutter<'a> {
@@ -314,7 +314,7 @@ impl Cutter<'_> {
             segment.on_break = self.masks_to(Kind::Loop);
         }
         if ways_out.continues {
-            segment.on_continue = self.masks_to(Kind::Turn);
+            segment.on_continue = self.masks_to(Kind::Iteration);
         }
         nodes.push(Node::Segment(Box::new(segment)));
     }
@@ -394,7 +394,7 @@ impl Cutter<'_> {
                 let continue_mask = self.uniformity.splits_iteration(stmt).then(|| self.new_mask());
                 self.loops += 1;
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
-                self.masks.extend(continue_mask.map(|mask| (mask, Kind::Turn)));
+                self.masks.extend(continue_mask.map(|mask| (mask, Kind::Iteration)));
                 let counter = counter(self.function, body, step).map(|(counter, _)| counter);
                 // The barrier at the end of the body was inserted by a loop transformation.
                 let mut is_marked = body.iter().any(|stmt| {
@@ -404,7 +404,7 @@ impl Cutter<'_> {
                     is_marked |= stmt.kind.assigned().iter().any(|local| self.together.contains(local));
                 });
                 let body = match body.split_last() {
-                    Some((_, turn)) if is_marked => self.list(turn, false),
+                    Some((_, iteration)) if is_marked => self.list(iteration, false),
                     _ => self.list(body, false),
                 };
                 if continue_mask.is_some() {

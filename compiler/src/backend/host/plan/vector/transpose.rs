@@ -87,7 +87,8 @@ fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut V
                 counter: Some(counter), active: None, mask: None, continue_mask: None, body, step, ..
             } if interchanged.strided.contains(counter) => {
                 let lane_trip_counts = interchanged.lane_trip_counts.iter().find(|counts| counts.counter == *counter);
-                let transposed = Walk::of(peeler, *counter, lane_trip_counts, body, step)?.transposed(body, step)?;
+                let transposed =
+                    Transposition::of(peeler, *counter, lane_trip_counts, body, step)?.transposed(body, step)?;
                 if let Some(lane_trip_counts) = lane_trip_counts {
                     let lane_max = Some((lane_trip_counts.max_limit, lane_trip_counts.limit));
                     nodes.push(Node::Segment(Box::new(Segment { lane_max, ..transposed.rows.clone() })));
@@ -122,7 +123,7 @@ fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut V
 pub(crate) type Known = BTreeMap<LocalId, Option<ExprId>>;
 
 /// The analysis of one loop with strided accesses.
-pub(crate) struct Walk<'a, 'b> {
+pub(crate) struct Transposition<'a, 'b> {
     pub(crate) peeler: &'a mut Peeler<'b>,
     pub(crate) counter: LocalId,
     /// Lanes have different trip counts.
@@ -150,7 +151,7 @@ pub(crate) struct Walk<'a, 'b> {
     pub(crate) uniform_loads: Vec<(ExprId, ExprId)>,
 }
 
-impl<'a, 'b> Walk<'a, 'b> {
+impl<'a, 'b> Transposition<'a, 'b> {
     /// Matches a loop that begins with its test, has no other exit, and counts by one.
     fn of(
         peeler: &'a mut Peeler<'b>,
@@ -217,10 +218,10 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// The transposed loop; `None` if it is not legal.
     fn transposed(mut self, body: &[Node], step: &[Node]) -> Option<TransposedRows> {
-        let (test, turn) = body.split_first()?;
+        let (test, iteration) = body.split_first()?;
         let limit = self.limit(test)?;
         let mut known = Known::new();
-        for node in turn {
+        for node in iteration {
             match node {
                 Node::Once { block, .. } => {
                     for stmt in block {
@@ -253,7 +254,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             return None;
         }
         self.unconditional_tests.extend(self.lane_trip_counts.map(|counts| counts.has_iteration));
-        let mut nodes = turn.to_vec();
+        let mut nodes = iteration.to_vec();
         let mut last_values = BTreeSet::new();
         for_each_segment(&mut nodes, &mut |segment| last_values.extend(segment.store.iter().copied()));
         Some(TransposedRows {
@@ -264,7 +265,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             last_values: if self.lane_trip_counts.is_some() { last_values.into_iter().collect() } else { Vec::new() },
             unmasked,
             alias_checks,
-            unconditional: turn.iter().map(|node| self.unconditional(node)).collect(),
+            unconditional: iteration.iter().map(|node| self.unconditional(node)).collect(),
             nodes,
             step: step.to_vec(),
             loads: self.loads,
@@ -458,7 +459,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
             Some(Form::Step | Form::Other) => {
                 self.touches = true;
-                self.reads_in_turn(pointer);
+                self.reads_in_iteration(pointer);
             }
             None if self.reads_stored(root, pointer) => {}
             None => {

@@ -8,7 +8,7 @@ use crate::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
         loops::interchange,
-        vector::transpose::{Known, Walk},
+        vector::transpose::{Known, Transposition},
     },
     ir::{Arith, BinaryOp, Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type, Unit},
 };
@@ -16,7 +16,7 @@ use crate::{
 /// Most expressions of an address or a value, after the locals of an iteration are replaced by their values.
 pub(crate) const MAX_EXPRS: u32 = 64;
 
-impl Walk<'_, '_> {
+impl Transposition<'_, '_> {
     /// How an address changes along `threadIdx.x`, if it is uniform or has unit stride; otherwise `None`.
     pub(crate) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
         self.forms(|forms| interchange::is_unit_stride_or_uniform(forms, pointer).then(|| forms.form(pointer)))

@@ -14,7 +14,7 @@ use crate::{
     analysis::same,
     backend::host::plan::{
         plan_ir::{AliasCheck, TransposedLoad, TransposedStore},
-        vector::transpose::{Known, Walk},
+        vector::transpose::{Known, Transposition},
     },
     ir::{Class, ExprId, Space, Type, for_each_expr},
 };
@@ -45,7 +45,7 @@ impl Written {
     }
 }
 
-impl Walk<'_, '_> {
+impl Transposition<'_, '_> {
     /// Records a store whose address is uniform across threads, contiguous across threads, or along a row. `None` if it
     /// is none of these.
     pub(crate) fn store(&mut self, pointer: ExprId, known: &Known) -> Option<()> {
@@ -94,7 +94,7 @@ impl Walk<'_, '_> {
     }
 
     /// Records a load that keeps its position.
-    pub(crate) fn reads_in_turn(&mut self, pointer: ExprId) {
+    pub(crate) fn reads_in_iteration(&mut self, pointer: ExprId) {
         let apart = matches!(
             self.peeler.function.exprs[pointer].ty,
             Type::Ptr(_, Space::Shared | Space::Local | Space::Constant)
@@ -111,7 +111,7 @@ impl Walk<'_, '_> {
             }
         });
         for pointer in pointers {
-            self.reads_in_turn(pointer);
+            self.reads_in_iteration(pointer);
         }
     }
 

@@ -21,12 +21,12 @@ impl Site<'_> {
         let (at, end) = (make.read(lane), make.int(LANES));
         let over = make.compare(CompareOp::Ge, at, end);
         let leave = vec![make.stmt(StmtKind::Break)];
-        let mut turn = vec![make.stmt(StmtKind::If { cond: over, then: leave, otherwise: Block::new() })];
-        turn.extend(body(&mut make, lane));
+        let mut iteration = vec![make.stmt(StmtKind::If { cond: over, then: leave, otherwise: Block::new() })];
+        iteration.extend(body(&mut make, lane));
         let (at, one) = (make.read(lane), make.int(1));
         let next = make.binary(BinaryOp::Add, at, one);
         let step = vec![make.stmt(StmtKind::Assign(lane, next))];
-        self.push(StmtKind::Loop { body: turn, step });
+        self.push(StmtKind::Loop { body: iteration, step });
     }
 
     /// Stores a value into the thread's cell of the array for its type. Returns the array, the type, and a new local

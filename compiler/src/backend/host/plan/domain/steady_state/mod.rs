@@ -72,7 +72,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let ranges = guards().flat_map(|guard| &guard.ranges).filter(|range| range.times == 1).copied();
     let rows = guards().flat_map(|guard| &guard.rows).filter_map(|&row| of_row(peeler.function, row));
     let ranges = ranges.chain(rows).collect();
-    let mut walk = Walk { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
+    let mut walk =
+        Specializer { peeler, ranges, known: BTreeMap::new(), nonneg: Vec::new(), parts: Vec::new(), gains: 0 };
     let body = walk.block(&segment.body);
     let (gains, nonneg) = (walk.gains, std::mem::take(&mut walk.nonneg));
     let guard = if gains == 0 { None } else { walk.guard(&nonneg) };
@@ -115,7 +116,7 @@ fn of_row(function: &Function, (cond, negated): (ExprId, bool)) -> Option<Range>
 }
 
 /// The state of the abstract interpretation.
-struct Walk<'a, 'b> {
+struct Specializer<'a, 'b> {
     peeler: &'a mut Peeler<'b>,
     /// The comparisons of the segment's guard, of threads and of rows.
     ranges: Vec<Range>,
@@ -129,7 +130,7 @@ struct Walk<'a, 'b> {
     gains: usize,
 }
 
-impl Walk<'_, '_> {
+impl Specializer<'_, '_> {
     fn function(&self) -> &Function {
         self.peeler.function
     }

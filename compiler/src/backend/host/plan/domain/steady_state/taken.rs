@@ -4,13 +4,13 @@ use crate::{
     analysis::any_expr,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::steady_state::{Between, MAX_CONDITIONS, MAX_TERM, Sum, Walk},
+        domain::steady_state::{Between, MAX_CONDITIONS, MAX_TERM, Specializer, Sum},
         plan_ir::{Guard, Range},
     },
     ir::{BinaryOp, CompareOp, Const, ExprId, ExprKind, SpecialRegister, Type},
 };
 
-impl Walk<'_, '_> {
+impl Specializer<'_, '_> {
     /// Assumes that a value exceeds a bound by at least `distance` (or is below it by as much, without `above`).
     /// Returns `false` if no guard can test this, or if there are too many assumptions.
     pub(super) fn take(&mut self, value: &Between, bound: &Between, above: bool, distance: i128) -> bool {

@@ -3,12 +3,12 @@
 use crate::{
     backend::host::plan::{
         analysis::strides::{Form, mirrored},
-        domain::steady_state::{Between, Known, MAX_CONSTANT, NEAR_ZERO, Sum, Walk},
+        domain::steady_state::{Between, Known, MAX_CONSTANT, NEAR_ZERO, Specializer, Sum},
     },
     ir::{Arith, BinaryOp, Class, CompareOp, Const, Expr, ExprId, ExprKind, Leaf, Type, UnaryOp},
 };
 
-impl Walk<'_, '_> {
+impl Specializer<'_, '_> {
     /// A copy of an expression without simplifications.
     pub(super) fn copy(&mut self, id: ExprId) -> ExprId {
         let Expr { kind, ty, .. } = self.function().exprs[id].clone();

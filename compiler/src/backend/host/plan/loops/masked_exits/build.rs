@@ -65,8 +65,8 @@ impl Build<'_> {
 
     /// The loop that runs one lane's remaining iterations. It starts again at the first statement of the current
     /// iteration, which the lane may have run before. `own` holds the counter of all lanes, and the lane's own counter.
-    pub(super) fn alone(&mut self, turn: &Block, step: &Block, own: Option<(LocalId, LocalId)>) -> Block {
-        let (mut body, mut step) = (self.again(turn), self.again(step));
+    pub(super) fn alone(&mut self, iteration: &Block, step: &Block, own: Option<(LocalId, LocalId)>) -> Block {
+        let (mut body, mut step) = (self.again(iteration), self.again(step));
         let mut all = Block::new();
         if let Some((is_uniform, alone)) = own {
             self.rename(&mut body, is_uniform, alone);
@@ -92,19 +92,21 @@ impl Build<'_> {
     }
 
     /// Replaces reads of copies of the counter by reads of the counter: lanes that have left do not assign the copies.
-    pub(super) fn read_counter(&mut self, turn: &mut Block, counter: LocalId, mentions: &[u32]) {
+    pub(super) fn read_counter(&mut self, iteration: &mut Block, counter: LocalId, mentions: &[u32]) {
         let mut at = 0;
-        while let Some(stmt) = turn.get(at) {
+        while let Some(stmt) = iteration.get(at) {
             at += 1;
             let StmtKind::Assign(local, value) = stmt.kind else { continue };
             let of = if let ExprKind::Convert(of) = self.function.exprs[value].kind { of } else { value };
             let (mut assigned, mut inside) = (0, 0);
-            for_each_stmt(turn, &mut |stmt| assigned += stmt.kind.assigned().iter().filter(|&&to| to == local).count());
-            for_each_mention(self.function, turn, &mut |seen| inside += u32::from(seen == local));
+            for_each_stmt(iteration, &mut |stmt| {
+                assigned += stmt.kind.assigned().iter().filter(|&&to| to == local).count();
+            });
+            for_each_mention(self.function, iteration, &mut |seen| inside += u32::from(seen == local));
             if self.function.local(of) != Some(counter) || assigned != 1 {
                 continue;
             }
-            let rest = turn.split_off(at);
+            let rest = iteration.split_off(at);
             let mut reads = Vec::new();
             for_each_expr_of_block(self.function, &rest, &mut |id| reads.push(id));
             reads.retain(|&id| self.function.local(id) == Some(local));
@@ -113,21 +115,21 @@ impl Build<'_> {
                 self.function.exprs[id].kind = self.function.exprs[read].kind.clone();
             }
             if mentions.get(local.index()) == Some(&inside) && reads.len() + 1 == inside as usize {
-                turn.pop();
+                iteration.pop();
                 at -= 1;
             }
-            turn.extend(rest);
+            iteration.extend(rest);
         }
     }
 
     /// Splits a short-circuit test that is stored in a local, `if a: t = b`, `else: t = False`, `if not t: break`, into
     /// two exits: `if not a: break`, `if not b: break`.
-    pub(super) fn named_test(&mut self, turn: &mut Block, mentions: &[u32]) -> bool {
+    pub(super) fn named_test(&mut self, iteration: &mut Block, mentions: &[u32]) -> bool {
         let [
             Stmt { kind: StmtKind::If { cond, then: first, otherwise: second }, .. },
             Stmt { kind: StmtKind::If { cond: test, then, otherwise }, .. },
             ..,
-        ] = turn.as_slice()
+        ] = iteration.as_slice()
         else {
             return false;
         };
@@ -145,13 +147,13 @@ impl Build<'_> {
             return false;
         }
         let (parts, then) = ([*cond, *value], then.clone());
-        self.tests_of(turn, 2, parts, then);
+        self.tests_of(iteration, 2, parts, then);
         true
     }
 
     /// Splits a first exit test `if not (a and b): break` into `if not a: break`, `if not b: break`.
-    pub(super) fn part_test(&mut self, turn: &mut Block) -> bool {
-        let Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) = turn.first() else { return false };
+    pub(super) fn part_test(&mut self, iteration: &mut Block) -> bool {
+        let Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }) = iteration.first() else { return false };
         let (cond, then) = (*cond, then.clone());
         if !is_exit(&then, otherwise) {
             return false;
@@ -162,18 +164,18 @@ impl Build<'_> {
             Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => [a, b],
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return false,
         };
-        self.tests_of(turn, 1, parts, then);
+        self.tests_of(iteration, 1, parts, then);
         true
     }
 
     /// Replaces the first statements of the body by two exit tests.
-    fn tests_of(&mut self, turn: &mut Block, replaced: usize, [first, second]: [ExprId; 2], then: Block) {
+    fn tests_of(&mut self, iteration: &mut Block, replaced: usize, [first, second]: [ExprId; 2], then: Block) {
         let again = self.again(&then);
         let tests = [(first, again), (second, then)].map(|(holds, then)| {
             let cond = self.push(ExprKind::Unary(UnaryOp::Not, holds), Type::BOOL);
             self.stmt(StmtKind::If { cond, then, otherwise: Block::new() })
         });
-        turn.splice(..replaced, tests);
+        iteration.splice(..replaced, tests);
     }
 
     /// Copies statements with new expressions.

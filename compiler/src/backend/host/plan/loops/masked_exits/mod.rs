@@ -155,11 +155,12 @@ fn attempt(
         return None;
     }
     let (fixed, uniformity) = interchange::uniformity(&function, &body);
-    let Stmt { kind: StmtKind::Loop { body: turn, step }, .. } = list_at(&mut body, outer)?.get(index)?.clone() else {
+    let Stmt { kind: StmtKind::Loop { body: iteration, step }, .. } = list_at(&mut body, outer)?.get(index)?.clone()
+    else {
         return None;
     };
     let alone = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == masked_loop.few_active);
-    let together: Block = turn.iter().chain(&step).filter(|stmt| !alone(stmt)).cloned().collect();
+    let together: Block = iteration.iter().chain(&step).filter(|stmt| !alone(stmt)).cloned().collect();
     if !interchange::is_vectorizable(&function, &together, &body, &fixed, &uniformity) {
         return None;
     }
@@ -168,8 +169,10 @@ fn attempt(
     if masked_loop.is_reorderable && accesses(&function, &together).into_iter().all(is_uniform) {
         return None;
     }
-    let StmtKind::Loop { body: turn, .. } = &mut list_at(&mut body, outer)?.get_mut(index)?.kind else { return None };
-    share_loads(&mut function, turn, &fixed, &uniformity);
+    let StmtKind::Loop { body: iteration, .. } = &mut list_at(&mut body, outer)?.get_mut(index)?.kind else {
+        return None;
+    };
+    share_loads(&mut function, iteration, &fixed, &uniformity);
     Some((function, body, masked_loop))
 }
 
@@ -181,22 +184,22 @@ fn rewrite(
     mentions: &[u32],
     (own_test, exits): (bool, ExitAssignments),
 ) -> Option<(MaskedLoop, usize)> {
-    let Stmt { kind: StmtKind::Loop { body: mut turn, mut step }, span } = list.get(index)?.clone() else {
+    let Stmt { kind: StmtKind::Loop { body: mut iteration, mut step }, span } = list.get(index)?.clone() else {
         return None;
     };
-    let has_trip_count = counter(function, &turn, &step).is_some();
+    let has_trip_count = counter(function, &iteration, &step).is_some();
     let is_reorderable =
-        has_trip_count && !escapes(&turn[1..]).breaks && !recurrences::has_some(function, &turn, &step);
+        has_trip_count && !escapes(&iteration[1..]).breaks && !recurrences::has_some(function, &iteration, &step);
     let uniform_counter = uniform_counter(function, list, index, mentions)?;
     let mut build = Build { function, span };
-    while build.named_test(&mut turn, mentions) || build.part_test(&mut turn) {}
+    while build.named_test(&mut iteration, mentions) || build.part_test(&mut iteration) {}
     let (alive, iterations) = (build.local("alive"), build.local("turns"));
     let mut first = vec![build.assign(alive, 1), build.assign(iterations, 0)];
     let mut left = Block::new();
     let mut own = None;
     if let Some(UniformCounter { increments_in_body, local, first_value }) = uniform_counter {
         if increments_in_body {
-            step = vec![turn.pop()?];
+            step = vec![iteration.pop()?];
         }
         let new = build.function.locals.push(build.function.locals[local].clone());
         own = Some((local, new));
@@ -204,19 +207,19 @@ fn rewrite(
             let ty = build.function.locals[local].ty;
             let value = build.push(ExprKind::Const(Const::Int(value)), ty);
             first.push(build.stmt(StmtKind::Assign(new, value)));
-            build.rename(&mut turn, local, new);
+            build.rename(&mut iteration, local, new);
             build.rename(&mut step, local, new);
             left.push(build.gets(local, new));
             own = Some((new, local));
         }
-        build.read_counter(&mut turn, if first_value.is_some() { new } else { local }, mentions);
+        build.read_counter(&mut iteration, if first_value.is_some() { new } else { local }, mentions);
     }
-    let mut alone = build.alone(&turn, &step, own);
+    let mut alone = build.alone(&iteration, &step, own);
     alone.push(build.assign(alive, 0));
     let mut whole = Block::new();
     let mut after_loop: Option<(ExprId, Stmt)> = None;
     if !own_test {
-        let StmtKind::If { cond, mut then, otherwise } = turn.drain(..1.min(turn.len())).next()?.kind else {
+        let StmtKind::If { cond, mut then, otherwise } = iteration.drain(..1.min(iteration.len())).next()?.kind else {
             return None;
         };
         if !is_exit(&then, &otherwise) {
@@ -238,7 +241,7 @@ fn rewrite(
         leaves.push(jump);
         whole.push(build.stmt(StmtKind::If { cond, then: leaves, otherwise }));
     }
-    let rest = turn.split_off(build.tests(&turn));
+    let rest = iteration.split_off(build.tests(&iteration));
     let mut leave = |span: Span| {
         build.span = span;
         let mut leaves = build.again(&left);
@@ -246,7 +249,7 @@ fn rewrite(
         (leaves, build.is_set(alive))
     };
     let (tests, rest) =
-        (structurize::branched(&turn, Some(&mut leave))?, structurize::branched(&rest, Some(&mut leave))?);
+        (structurize::branched(&iteration, Some(&mut leave))?, structurize::branched(&rest, Some(&mut leave))?);
     build.span = span;
     if !tests.is_empty() {
         whole.push(build.when(alive, tests));
@@ -363,13 +366,13 @@ fn uniform_counter(
 
 /// Hoists loads from uniform addresses out of the branch on `alive`, so that they run once for all lanes. Legal because
 /// at least one lane is active after the exit of the loop.
-fn share_loads(function: &mut Function, turn: &mut Block, fixed: &Rematerializable, uniformity: &Uniformity) {
+fn share_loads(function: &mut Function, iteration: &mut Block, fixed: &Rematerializable, uniformity: &Uniformity) {
     // Two statements follow the branch: the increment of the iteration count, and the barrier.
-    let Some(at) = turn.len().checked_sub(3) else { return };
-    let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = turn.get_mut(at) else { return };
+    let Some(at) = iteration.len().checked_sub(3) else { return };
+    let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = iteration.get_mut(at) else { return };
     let loads = Build { function, span: *span }
         .loads_of_all(then, &|function, pointer| interchange::is_row_uniform(function, fixed, uniformity, pointer));
-    turn.splice(at..at, loads);
+    iteration.splice(at..at, loads);
 }
 
 /// The addresses of all accesses in statements.
