@@ -17,6 +17,7 @@ import random
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -211,9 +212,24 @@ def of_python(path, text):
             string, line = node.value, node.lineno
         else:
             continue
-        if SENTENCE.search(string):
+        if is_program(string):
+            # Names in programs count in no area.
+            for piece in of_python(path, textwrap.dedent(string)):
+                yield piece._replace(line=line + piece.line - 1)
+        elif SENTENCE.search(string):
             for n, paragraph in paragraphs(string):
                 yield Piece("messages" if shipped else "comments", path, line + n, paragraph)
+
+
+def is_program(string):
+    """Whether a string has several lines and is a program: a test's, for example."""
+    if "\n" not in string.strip():
+        return False
+    try:
+        statements = ast.parse(textwrap.dedent(string)).body
+    except (SyntaxError, ValueError):
+        return False
+    return len(statements) > 1 and not all(isinstance(each, ast.Expr) for each in statements)
 
 
 def paragraphs(text):

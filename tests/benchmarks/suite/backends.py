@@ -21,7 +21,7 @@ Launch = Callable[[], None]
 def restricted(code: str) -> str:
     """The source of a C++ kernel with `__restrict__` at each of its pointer parameters."""
     return re.sub(
-        r"(?<=\btwin\()[^)]*",
+        r"(?<=\bpeer\()[^)]*",
         lambda found: re.sub(r"\*\s*(?=(?!__restrict__)\w)", "* __restrict__ ", found[0]),
         code,
     )

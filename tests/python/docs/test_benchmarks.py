@@ -217,8 +217,8 @@ def test_a_set_of_kernels_without_figures_says_how_they_are_measured():
 
 
 def test_a_twin_is_restricted_at_each_pointer_of_its_kernel_once():
-    code = "__device__ int f(int* a);\nvoid twin(const int* a, float *__restrict__ b, int** c, int n) { a * b; }"
+    code = "__device__ int f(int* a);\nvoid peer(const int* a, float *__restrict__ b, int** c, int n) { a * b; }"
     assert backends.restricted(code) == (
         "__device__ int f(int* a);\n"
-        "void twin(const int* __restrict__ a, float *__restrict__ b, int** __restrict__ c, int n) { a * b; }"
+        "void peer(const int* __restrict__ a, float *__restrict__ b, int** __restrict__ c, int n) { a * b; }"
     )

@@ -21,10 +21,10 @@ CODE = """
 	.target	sm_90
 	.section	.nv.info,"",@"SHT_CUDA_INFO"
         /*0000*/                   BOGUS R1 ;
-	.section	.text.twin,"ax",@progbits
-        .global         twin
-twin:
-.text.twin:
+	.section	.text.peer,"ax",@progbits
+        .global         peer
+peer:
+.text.peer:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
         /*0010*/                   ULDC.64 UR4, c[0x0][0x208] ;
 .L_x_0:
@@ -105,8 +105,8 @@ def test_each_opcode_is_of_one_kind():
 
 def test_functions_are_read_with_their_loops_and_without_what_fills_their_end():
     found = sass.functions(CODE)
-    assert list(found) == ["twin", "other"]
-    assert [(each.opcode, each.loop, each.innermost) for each in found["twin"]] == [
+    assert list(found) == ["peer", "other"]
+    assert [(each.opcode, each.loop, each.innermost) for each in found["peer"]] == [
         ("LDC", None, False),
         ("ULDC.64", None, False),
         ("IADD3", 2, False),
@@ -122,7 +122,7 @@ def test_functions_are_read_with_their_loops_and_without_what_fills_their_end():
 
 
 def test_kinds_are_counted_and_have_an_order():
-    counts = sass.count(sass.functions(CODE)["twin"])
+    counts = sass.count(sass.functions(CODE)["peer"])
     assert sorted(counts, key=sass.rank) == [
         sass.INTEGER64, sass.FLOAT32, "load constant, 4 B", "load constant, 8 B", "load global read-only, 1 B",
         "store global, 16 B", sass.BRANCH,
@@ -134,7 +134,7 @@ def test_kinds_are_counted_and_have_an_order():
 def test_a_profilers_page_gives_what_was_executed():
     page = """\
 ==PROF== Connected to process 1
-"Kernel Name","twin(int, int)"
+"Kernel Name","peer(int, int)"
 "Address","Source","# Samples","Instructions Executed","Thread Instructions Executed"
 "0x10","      @P0 FADD R0, R0, R3","7","1,024","32768"
 "0x20","      LDG.E R4, [R2.64]","0","64","2048"

@@ -69,14 +69,14 @@ def sorts(count, dtype, most):
                 out[cuda.threadIdx.x * {count} + k] = items[k]
 
         @cuda.jit(launch_bounds={most})
-        def kernel(x, places, valid, out, order):
+        def kernel(x, indices, valid, out, order):
             keys = cuda.local.array({count}, np.{dtype})
             values = cuda.local.array({count}, np.int32)
             load(x, keys)
             coop.block.merge_sort_keys(keys)
             store(keys, out[0])
             load(x, keys)
-            load(places, values)
+            load(indices, values)
             coop.block.merge_sort_pairs(keys, values, lambda a, b: a > b, valid=valid)
             store(keys, out[1])
             store(values, order[0])
@@ -84,7 +84,7 @@ def sorts(count, dtype, most):
             coop.block.radix_sort_keys_descending(keys)
             store(keys, out[2])
             load(x, keys)
-            load(places, values)
+            load(indices, values)
             coop.block.radix_sort_pairs(keys, values)
             store(keys, out[3])
             store(values, order[1])
@@ -101,22 +101,22 @@ def test_several_items_a_thread(count, dtype):
     kernel = sorts(count, dtype, 288)
     for size in (1, 2, 31, 33, 100, 256, 288):
         n = size * count
-        x, places = keys_of(dtype, n), np.arange(n, dtype=np.int32)
+        x, indices = keys_of(dtype, n), np.arange(n, dtype=np.int32)
         for valid in sorted({1, n // 2, n - 1, n} - {0}):
-            got, order = launch(kernel, 1, size, x, places, valid, np.zeros((5, n), dtype), np.zeros((3, n), np.int32))[
-                3:
-            ]
+            got, order = launch(
+                kernel, 1, size, x, indices, valid, np.zeros((5, n), dtype), np.zeros((3, n), np.int32)
+            )[3:]
             up = np.sort(x)
             np.testing.assert_array_equal(got[0], up)
             np.testing.assert_array_equal(got[2], up[::-1])
             # The sort is stable.
             first = x[:valid].astype(np.longdouble)
-            down = np.concatenate([np.argsort(-first, kind="stable"), places[valid:]])
+            down = np.concatenate([np.argsort(-first, kind="stable"), indices[valid:]])
             np.testing.assert_array_equal(order[0], down)
             np.testing.assert_array_equal(got[1], x[down])
             np.testing.assert_array_equal(order[1], np.argsort(x, kind="stable"))
             np.testing.assert_array_equal(got[3], up)
-            np.testing.assert_array_equal(order[2], places[::-1])
+            np.testing.assert_array_equal(order[2], indices[::-1])
             np.testing.assert_array_equal(got[4], x[::-1])
 
 
@@ -190,10 +190,10 @@ def exchanges(count, most):
                 out[cuda.threadIdx.x * {count} + k] = items[k]
 
         @cuda.jit(launch_bounds={most})
-        def kernel(x, places, out):
+        def kernel(x, indices, out):
             items = cuda.local.array({count}, x.dtype)
             ranks = cuda.local.array({count}, np.int32)
-            load(places, ranks)
+            load(indices, ranks)
             load(x, items)
             coop.block.blocked_to_striped(items)
             store(items, out[0])
@@ -236,10 +236,10 @@ def test_exchanges(count, dtype):
     for size in (*range(1, 40), 100, 256, 288, 300, 320):
         n = size * count
         x = np.random.default_rng(1).integers(0, 100, n).astype(dtype)
-        places = np.random.default_rng(2).permutation(n).astype(np.int32)
-        got = launch(kernel, 1, size, x, places, np.zeros((8, n), dtype))[2]
+        indices = np.random.default_rng(2).permutation(n).astype(np.int32)
+        got = launch(kernel, 1, size, x, indices, np.zeros((8, n), dtype))[2]
         moved = np.empty_like(x)
-        moved[places] = x
+        moved[indices] = x
         warps = [x[k : k + 32 * count] for k in range(0, n, 32 * count)]
         fours = [x[k : k + 4 * count] for k in range(0, n, 4 * count)]
         np.testing.assert_array_equal(got[0], striped(x, count))
@@ -391,11 +391,11 @@ def test_items_of_a_thread_stay_in_registers_of_a_gpu(sort):
 
 
 @cuda.jit(launch_bounds=128)
-def by_digits(x, up, down, places):
+def by_digits(x, up, down, indices):
     t = cuda.threadIdx.x
     up[t] = coop.block.radix_sort_keys(x[t])
     down[t] = coop.block.radix_sort_keys_descending(x[t])
-    places[t] = coop.block.radix_sort_pairs(x[t], t)[1]
+    indices[t] = coop.block.radix_sort_pairs(x[t], t)[1]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -403,9 +403,9 @@ def test_numbers_next_to_zero(dtype):
     """Both zeros compare equal, and keep their order and signs; the smallest numbers differ from zero."""
     x = (np.random.default_rng(1).integers(-3, 4, 128) * np.finfo(dtype).smallest_subnormal).astype(dtype)
     x[::5], x[::7] = -0.0, 0.0
-    _, up, down, places = launch(by_digits, 1, 128, x, np.zeros_like(x), np.zeros_like(x), np.zeros(128, np.int64))
+    _, up, down, indices = launch(by_digits, 1, 128, x, np.zeros_like(x), np.zeros_like(x), np.zeros(128, np.int64))
     order, back = np.argsort(x, kind="stable"), np.argsort(-x, kind="stable")
-    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(indices, order)
     bits = f"u{x.itemsize}"
     np.testing.assert_array_equal(up.view(bits), x[order].view(bits))
     np.testing.assert_array_equal(down.view(bits), x[back].view(bits))

@@ -7,30 +7,30 @@ import pytest
 from harness import launch, module
 
 PRELUDE = "import numpy as np\nfrom weft import cuda\n"
-TURNS = 5
+MOST = 5
 
 COUNT = """
 @cuda.jit
 def kernel(out{params}):
-    turns = 0
+    iterations = 0
     for i in range({args}):
-        if turns < 5:
-            out[turns] = i
-        turns += 1
-        if turns == 8:
+        if iterations < 5:
+            out[iterations] = i
+        iterations += 1
+        if iterations == 8:
             break
     else:
         out[6] = 1
-    out[5] = turns
+    out[5] = iterations
 """
 
 
 def expected(start, stop, step, dtype):
-    turns = range(start, stop, step)
-    out = np.zeros(TURNS + 2, dtype)
-    out[: min(len(turns[:9]), TURNS)] = list(turns[:TURNS])
-    out[TURNS] = min(len(turns[:9]), 8)
-    out[TURNS + 1] = len(turns[:9]) < 8
+    iterations = range(start, stop, step)
+    out = np.zeros(MOST + 2, dtype)
+    out[: min(len(iterations[:9]), MOST)] = list(iterations[:MOST])
+    out[MOST] = min(len(iterations[:9]), 8)
+    out[MOST + 1] = len(iterations[:9]) < 8
     return out
 
 
@@ -53,9 +53,9 @@ def cases(dtype):
 def test_bounds_and_steps_known_at_launch(dtype):
     kernel = module(PRELUDE + COUNT.format(params=", a, b, s", args="a, b, s")).kernel
     for start, stop, step in cases(dtype):
-        out = np.zeros(TURNS + 2, dtype)
+        out = np.zeros(MOST + 2, dtype)
         got = launch(kernel, 1, 1, out, dtype(start), dtype(stop), dtype(step))[0]
-        want = expected(start, stop, step, dtype) if step else np.array([0] * (TURNS + 1) + [1])
+        want = expected(start, stop, step, dtype) if step else np.array([0] * (MOST + 1) + [1])
         np.testing.assert_array_equal(got, want, err_msg=f"range({start}, {stop}, {step})")
 
 
@@ -67,7 +67,7 @@ def test_constant_steps(dtype):
         text = f"np.{np.dtype(dtype).name}({step})"
         kernel = module(PRELUDE + COUNT.format(params=", a, b", args=f"a, b, {text}")).kernel
         for start, stop in {(start, stop) for start, stop, other in cases(dtype) if other == step}:
-            got = launch(kernel, 1, 1, np.zeros(TURNS + 2, dtype), dtype(start), dtype(stop))[0]
+            got = launch(kernel, 1, 1, np.zeros(MOST + 2, dtype), dtype(start), dtype(stop))[0]
             want = expected(start, stop, step, dtype)
             np.testing.assert_array_equal(got, want, err_msg=f"range({start}, {stop}, {step})")
 
@@ -120,7 +120,7 @@ def test_all_constant(start, stop, step):
     # The smallest integer is not a literal: it is the negation of a number that is too large.
     args = ", ".join(f"({value + 1} - 1)" if value == -(2**63) else str(value) for value in (start, stop, step))
     kernel = module(PRELUDE + COUNT.format(params="", args=args)).kernel
-    got = launch(kernel, 1, 1, np.zeros(TURNS + 2, np.int64))[0]
+    got = launch(kernel, 1, 1, np.zeros(MOST + 2, np.int64))[0]
     np.testing.assert_array_equal(got, expected(start, stop, step, np.int64))
 
 

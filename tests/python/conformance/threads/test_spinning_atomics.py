@@ -12,7 +12,7 @@ from weft import cuda
 import numpy as np
 
 @cuda.jit{options}
-def kernel(value, start, turns, out):
+def kernel(value, start, iterations, out):
     cells = cuda.shared.array(2, value.dtype)
     if cuda.threadIdx.x < 2:
         cells[cuda.threadIdx.x] = start
@@ -24,24 +24,24 @@ def kernel(value, start, turns, out):
         out[cuda.blockIdx.x, cuda.threadIdx.x] = cells[cuda.threadIdx.x]
 """
 
-FOR = "for _ in range(turns): {operation}"
+FOR = "for _ in range(iterations): {operation}"
 # Loops, and their numbers of operations. ptxas miscompiled the second to the fourth: one count for all lanes.
 LOOPS = {
     "for": (FOR, lambda n: n),
-    "rest": ("for _ in range(turns & 7): {operation}", lambda n: n & 7),
-    "step": ("for _ in range(0, turns, 3): {operation}", lambda n: len(range(0, n, 3))),
+    "rest": ("for _ in range(iterations & 7): {operation}", lambda n: n & 7),
+    "step": ("for _ in range(0, iterations, 3): {operation}", lambda n: len(range(0, n, 3))),
     "third": (
-        "k = turns\n    while True:\n        {operation}\n        k //= 3\n        if k == 0: break",
+        "k = iterations\n    while True:\n        {operation}\n        k //= 3\n        if k == 0: break",
         lambda n: 1 + (n > 2) + (n > 8),
     ),
     "two": (
-        "for _ in range(turns % 4, turns): {operation}\n    for _ in range(turns % 4): {operation}",
+        "for _ in range(iterations % 4, iterations): {operation}\n    for _ in range(iterations % 4): {operation}",
         lambda n: n,
     ),
-    "while": ("k = 1 << turns\n    while k > 1:\n        {operation}\n        k >>= 1", lambda n: n),
-    "twice": ("for _ in range(turns):\n        {operation}\n        {operation}", lambda n: 2 * n),
+    "while": ("k = 1 << iterations\n    while k > 1:\n        {operation}\n        k >>= 1", lambda n: n),
+    "twice": ("for _ in range(iterations):\n        {operation}\n        {operation}", lambda n: 2 * n),
     "nested": (
-        "for _ in range(turns):\n        for _ in range(2): {operation}\n        {operation}",
+        "for _ in range(iterations):\n        for _ in range(2): {operation}\n        {operation}",
         lambda n: 3 * n,
     ),
 }
@@ -50,14 +50,14 @@ LOOPS = {
 @pytest.mark.parametrize("options", ["", "(opt=False)"])
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint64, np.int64, np.float16, np.uint32])
-@pytest.mark.parametrize("turns", [1, 3, 7, 17])
-def test_additions_are_made_as_often_as_the_loop_turns(dtype, loop, options, turns):
+@pytest.mark.parametrize("iterations", [1, 3, 7, 17])
+def test_additions_are_made_as_often_as_the_loop_turns(dtype, loop, options, iterations):
     text, often = LOOPS[loop]
     text = text.format(operation="cuda.atomic.add(cells, 1, mine)")
     kernel = module(SOURCE.format(loop=text, options=options)).kernel
     value, out = np.ones(64, dtype), np.zeros((2, 2), dtype)
-    kernel[2, 64](cuda.to_device(value), 5, turns, found := cuda.to_device(out))
-    expected = 5 + min(64 * often(turns), 2043 if dtype is np.float16 else 1 << 40)
+    kernel[2, 64](cuda.to_device(value), 5, iterations, found := cuda.to_device(out))
+    expected = 5 + min(64 * often(iterations), 2043 if dtype is np.float16 else 1 << 40)
     np.testing.assert_array_equal(found.copy_to_host(), [[5, expected]] * 2)
 
 
