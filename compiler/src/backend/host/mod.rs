@@ -262,11 +262,9 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         Ok(finished)
     })?;
     let Finished { code, llvm, depth } = finished;
-    let depth = if keep.unoptimized { depth.or(Some(Depth { call: 0, around: 0 })) } else { depth };
     let Some(depth) = depth else { return internal("LLVM reported no frame sizes") };
     let mut code = code.into_iter();
-    let object = if keep.unoptimized { Some(Vec::new()) } else { code.next() };
-    let Some(object) = object else { return internal("LLVM emitted nothing") };
+    let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
     let x_axis = match &strategy {
         Strategy::Loops(plan, _) => plan.x_axis,

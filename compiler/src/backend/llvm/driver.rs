@@ -45,7 +45,7 @@ pub(crate) struct Job<'a> {
     pub emit: &'a [FileType],
     /// Whether to return the LLVM IR that the code generator gets.
     pub keep_llvm: bool,
-    /// Whether to return the LLVM IR that the passes get, and no code.
+    /// Whether to return the LLVM IR that the passes get; the code is then empty.
     pub unoptimized: bool,
     /// String attributes for the functions of the library, the same as the back end gives to its own functions.
     pub attributes: &'a [(&'a str, &'a str)],
@@ -73,7 +73,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     stage::begin(Stage::Verifier);
     verify(cx.module)?;
     if job.unoptimized {
-        return Ok(Finished { code: Vec::new(), llvm: Some(cx.module.print_to_string().to_string()), depth: None });
+        let code = vec![Vec::new(); job.emit.len()];
+        let depth = job.depth_of.map(|_| Depth { call: 0, around: 0 });
+        return Ok(Finished { code, llvm: Some(cx.module.print_to_string().to_string()), depth });
     }
     stage::holds(|| shim::size(cx.module));
     let large = job.bulk >= Bulk::Large;

@@ -134,8 +134,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         machine.dispose();
         Ok((prints, finished))
     })?;
-    let code = if request.keep.unoptimized { Some(Vec::new()) } else { finished.code.into_iter().next() };
-    let Some(code) = code else { return internal("LLVM emitted nothing") };
+    let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
     let artifact = Artifact {
         format: CodeFormat::Ptx,
         target: format!("sm_{number}{suffix}"),

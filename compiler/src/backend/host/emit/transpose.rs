@@ -4,9 +4,9 @@
 //! ```text
 //! for k in range(n):                      for k in range(0, n, 16):
 //!     total += a[i, k]                        for each lane i: row[i] = a[i, k..k + 16]      (one vector)
-//!                                             turns = transpose(row)
+//!                                             columns = transpose(row)
 //!                                             for j in 0..16:
-//!                                                 for each lane i: total += turns[j][i]      (one vector)
+//!                                                 for each lane i: total += columns[j][i]    (one vector)
 //! ```
 //!
 //! The original loop gathers one element from each of 16 rows in each iteration. Here, the loads are contiguous

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for j in 0..16:                         for j in 0..16:
-//!     for each lane i: out[i, k + j] = v      for each lane i: turns[j][i] = v           (one vector)
-//!                                         row = transpose(turns)
+//!     for each lane i: out[i, k + j] = v      for each lane i: columns[j][i] = v         (one vector)
+//!                                         row = transpose(columns)
 //!                                         for each lane i: out[i, k..k + 16] = row[i]    (one vector)
 //! ```
 //!

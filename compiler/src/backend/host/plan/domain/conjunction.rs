@@ -1,4 +1,4 @@
-//! Guard normalization: turns a conjunction that returns early into a single bound.
+//! Guard normalization: converts a conjunction that returns early to a single bound.
 //!
 //! ```text
 //! if x >= m and y >= n: return          if x >= (m if y >= n else FAR): return

@@ -64,11 +64,11 @@ pub(crate) fn rewrite(
     let counts = push(ExprKind::Local(counter), ty, span);
     let largest = push(ExprKind::Local(max_limit), ty, span);
     let some = push(ExprKind::Compare(CompareOp::Lt, counts, largest), Type::BOOL, span);
-    let nobody = push(ExprKind::Unary(UnaryOp::Not, some), Type::BOOL, span);
+    let no_lane = push(ExprKind::Unary(UnaryOp::Not, some), Type::BOOL, span);
     let has_iteration = push(ExprKind::Local(flag), Type::BOOL, span);
     let then = iteration.split_off(1);
     if let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = iteration.first_mut() {
-        *cond = nobody;
+        *cond = no_lane;
     }
     // The flag is a local, so that the condition does not become a guard, which would split the row.
     iteration.push(Stmt { kind: StmtKind::Assign(flag, holds), span });
