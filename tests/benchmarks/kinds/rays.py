@@ -50,8 +50,8 @@ def make_solids(cuda):
         px, py = cuda.grid(2)
         height, width = out.shape
         if px < width and py < height:
-            dx = (px - 0.5 * width) / height
-            dy = (0.5 * height - py) / height
+            dx = (np.float32(px) - 0.5 * width) / height
+            dy = (0.5 * height - np.float32(py)) / height
             dz = 1.0
             norm = 1.0 / math.sqrt(dx * dx + dy * dy + dz * dz)
             dx *= norm
@@ -224,8 +224,8 @@ def make_pillars(cuda):
         row, column = divmod(i, width)
         origin = (camera[0], camera[1], camera[2])
         direction = (
-            camera[3] + column * camera[6] / width - 0.5 * camera[6],
-            camera[4] + 0.5 * camera[7] - row * camera[7] / image.shape[0],
+            camera[3] + np.float32(column) * camera[6] / width - 0.5 * camera[6],
+            camera[4] + 0.5 * camera[7] - np.float32(row) * camera[7] / image.shape[0],
             camera[5],
         )
         scale = 1.0 / math.sqrt(dot(direction, direction))
