@@ -187,7 +187,7 @@ extern "C" __global__ void peer(const float* q, const float* k, const float* v, 
 
 
 def by_keys_work(size: str) -> Work:
-    n = sized(size, 8192, 75, cpu=256)
+    n = sized(size, 8192, 75, cpu=768)
     return Work(
         grid=(blocks(n, 8),),
         block=(32, 8),

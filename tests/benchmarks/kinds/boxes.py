@@ -88,7 +88,7 @@ def packed(xp, bits):
 
 
 def masks_work(size: str) -> Work:
-    n = sized(size, 1 << 14, 150, cpu=1024)
+    n = sized(size, 1 << 14, 150, cpu=3000)
     corners = random(130, n, 2) * np.float32(1000)
     boxes = np.concatenate([corners, corners + np.float32(20) + random(131, n, 2) * np.float32(200)], axis=1)
     columns = blocks(n, SIDE)

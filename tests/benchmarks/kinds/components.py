@@ -6,6 +6,7 @@ import numpy as np
 from suite.case import Case, Work, blocks, sized
 
 TILE = 16
+TILE_SIZE = TILE * TILE
 
 
 def make_tiles(cuda):
@@ -34,7 +35,7 @@ def make_tiles(cuda):
 
     @cuda.jit
     def label_tiles(picture, threshold, out):
-        labels = cuda.shared.array(TILE * TILE, np.int32)
+        labels = cuda.shared.array(TILE_SIZE, np.int32)
         bright = cuda.shared.array((TILE, TILE), np.bool_)
         tx = cuda.threadIdx.x
         ty = cuda.threadIdx.y

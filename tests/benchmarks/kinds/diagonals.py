@@ -6,6 +6,7 @@ import numpy as np
 from suite.case import Case, Work, random_bytes, sized
 
 MOST = 128
+CELLS = MOST + 1
 BLOSUM = (
     (5, -4, -2, -4),
     (-4, 6, -4, -1),
@@ -20,8 +21,8 @@ def make_affine(cuda):
     @cuda.jit
     def smith_waterman(queries, targets, gap_open, gap_extend, best):
         # Thread i computes row i + 1; the scores of the previous row arrive through shared memory.
-        above = cuda.shared.array((2, MOST + 1), np.int32)
-        above_gap = cuda.shared.array((2, MOST + 1), np.int32)
+        above = cuda.shared.array((2, CELLS), np.int32)
+        above_gap = cuda.shared.array((2, CELLS), np.int32)
         scores = cuda.const.array_like(SCORES)
         i = cuda.threadIdx.x
         pair = cuda.blockIdx.x
@@ -63,12 +64,12 @@ def make_affine(cuda):
 
 
 AFFINE_CPP = f"""
-#define MOST {MOST}
+#define CELLS {CELLS}
 #define LOWEST (-(1 << 28))
 __constant__ int scores[4][4] = {{{", ".join(str(score) for score in SCORES.ravel())}}};
 extern "C" __global__ void peer(const unsigned char* queries, const unsigned char* targets, int gap_open,
                                 int gap_extend, int* best, int rows, int columns) {{
-    __shared__ int above[2][MOST + 1], above_gap[2][MOST + 1];
+    __shared__ int above[2][CELLS], above_gap[2][CELLS];
     int i = threadIdx.x, pair = blockIdx.x;
     for (int side = 0; side < 2; ++side) {{
         above[side][i + 1] = 0;

@@ -9,6 +9,8 @@ BLOCK = 16
 STEPS = 3
 INNER = BLOCK - 2 * STEPS
 WIDE, HIGH, HALO = 32, 8, 2
+TILE_WIDE = WIDE + 2 * HALO
+TILE_HIGH = HIGH + 2 * HALO
 
 
 def make_pyramid(cuda):
@@ -141,15 +143,15 @@ def make_two_buffers(cuda):
     @cuda.jit
     def diffuse(field, conductivity, out, n_steps):
         # Two buffers; the tile has a halo of as many cells as there are steps.
-        tile = cuda.shared.array((2, HIGH + 2 * HALO, WIDE + 2 * HALO), np.float32)
-        rate = cuda.shared.array((HIGH + 2 * HALO, WIDE + 2 * HALO), np.float32)
+        tile = cuda.shared.array((2, TILE_HIGH, TILE_WIDE), np.float32)
+        rate = cuda.shared.array((TILE_HIGH, TILE_WIDE), np.float32)
         height, width = field.shape
         x0 = cuda.blockIdx.x * WIDE - HALO
         y0 = cuda.blockIdx.y * HIGH - HALO
         tid = cuda.threadIdx.y * WIDE + cuda.threadIdx.x
-        cells = (HIGH + 2 * HALO) * (WIDE + 2 * HALO)
+        cells = TILE_HIGH * TILE_WIDE
         for k in range(tid, cells, WIDE * HIGH):
-            j, i = divmod(k, WIDE + 2 * HALO)
+            j, i = divmod(k, TILE_WIDE)
             x = x0 + i
             y = y0 + j
             if 0 <= x < width and 0 <= y < height:
@@ -164,8 +166,8 @@ def make_two_buffers(cuda):
         source = 0
         for _ in range(n_steps):
             for k in range(tid, cells, WIDE * HIGH):
-                j, i = divmod(k, WIDE + 2 * HALO)
-                if 0 < i < WIDE + 2 * HALO - 1 and 0 < j < HIGH + 2 * HALO - 1:
+                j, i = divmod(k, TILE_WIDE)
+                if 0 < i < TILE_WIDE - 1 and 0 < j < TILE_HIGH - 1:
                     c = tile[source, j, i]
                     around = tile[source, j - 1, i] + tile[source, j + 1, i]
                     around += tile[source, j, i - 1] + tile[source, j, i + 1]
@@ -184,15 +186,17 @@ TWO_BUFFERS_CPP = f"""
 #define WIDE {WIDE}
 #define HIGH {HIGH}
 #define HALO {HALO}
+#define TILE_WIDE (WIDE + 2 * HALO)
+#define TILE_HIGH (HIGH + 2 * HALO)
 extern "C" __global__ void peer(const float* field, const float* conductivity, float* out, int n_steps, int height,
                                 int width) {{
-    __shared__ float tile[2][HIGH + 2 * HALO][WIDE + 2 * HALO];
-    __shared__ float rate[HIGH + 2 * HALO][WIDE + 2 * HALO];
+    __shared__ float tile[2][TILE_HIGH][TILE_WIDE];
+    __shared__ float rate[TILE_HIGH][TILE_WIDE];
     int x0 = blockIdx.x * WIDE - HALO, y0 = blockIdx.y * HIGH - HALO;
     int tid = threadIdx.y * WIDE + threadIdx.x;
-    const int cells = (HIGH + 2 * HALO) * (WIDE + 2 * HALO);
+    const int cells = TILE_HIGH * TILE_WIDE;
     for (int k = tid; k < cells; k += WIDE * HIGH) {{
-        int j = k / (WIDE + 2 * HALO), i = k % (WIDE + 2 * HALO), x = x0 + i, y = y0 + j;
+        int j = k / TILE_WIDE, i = k % TILE_WIDE, x = x0 + i, y = y0 + j;
         if (0 <= x && x < width && 0 <= y && y < height) {{
             tile[0][j][i] = field[y * width + x];
             tile[1][j][i] = field[y * width + x];
@@ -207,8 +211,8 @@ extern "C" __global__ void peer(const float* field, const float* conductivity, f
     int source = 0;
     for (int step = 0; step < n_steps; ++step) {{
         for (int k = tid; k < cells; k += WIDE * HIGH) {{
-            int j = k / (WIDE + 2 * HALO), i = k % (WIDE + 2 * HALO);
-            if (0 < i && i < WIDE + 2 * HALO - 1 && 0 < j && j < HIGH + 2 * HALO - 1) {{
+            int j = k / TILE_WIDE, i = k % TILE_WIDE;
+            if (0 < i && i < TILE_WIDE - 1 && 0 < j && j < TILE_HIGH - 1) {{
                 float c = tile[source][j][i];
                 float around = tile[source][j - 1][i] + tile[source][j + 1][i];
                 around += tile[source][j][i - 1] + tile[source][j][i + 1];

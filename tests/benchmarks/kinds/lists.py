@@ -10,6 +10,7 @@ FAR = np.float32(1e30)
 K = 8
 CHUNK = 128
 THREADS = 256
+WARPS = THREADS // 32
 FULL = 0xFFFFFFFF
 
 
@@ -145,7 +146,7 @@ def common_reference(xp, args):
 def make_compaction(cuda):
     @cuda.jit
     def enqueue(energies, threshold, queue, head):
-        counts = cuda.shared.array(THREADS // 32, np.int32)
+        counts = cuda.shared.array(WARPS, np.int32)
         base = cuda.shared.array(1, np.int32)
         i = cuda.grid(1)
         tid = cuda.threadIdx.x
@@ -161,7 +162,7 @@ def make_compaction(cuda):
         cuda.syncthreads()
         if tid == 0:
             total = 0
-            for w in range(THREADS // 32):
+            for w in range(WARPS):
                 count = counts[w]
                 counts[w] = total
                 total += count
@@ -176,9 +177,9 @@ def make_compaction(cuda):
 
 
 COMPACTION_CPP = f"""
-#define THREADS {THREADS}
+#define WARPS {WARPS}
 extern "C" __global__ void peer(const float* energies, float threshold, float* queue, int* head, int n, int length) {{
-    __shared__ int counts[THREADS / 32], base;
+    __shared__ int counts[WARPS], base;
     int i = blockIdx.x * blockDim.x + threadIdx.x, tid = threadIdx.x, lane = tid & 31, warp = tid >> 5;
     bool alive = false;
     if (i < n) alive = energies[i] > threshold;
@@ -188,7 +189,7 @@ extern "C" __global__ void peer(const float* energies, float threshold, float* q
     __syncthreads();
     if (tid == 0) {{
         int total = 0;
-        for (int w = 0; w < THREADS / 32; ++w) {{
+        for (int w = 0; w < WARPS; ++w) {{
             int count = counts[w];
             counts[w] = total;
             total += count;

@@ -459,7 +459,7 @@ extern "C" __global__ void peer(const float* origins, const float* directions, c
 
 
 def spheres_work(size: str) -> Work:
-    n, n_spheres = sized(size, (1 << 19, 256), (700, 30), cpu=(1 << 13, 256))
+    n, n_spheres = sized(size, (1 << 19, 256), (700, 30), cpu=(1 << 15, 256))
     numbers = np.random.default_rng(110)
     directions = numbers.standard_normal((n, 3))
     directions /= np.sqrt((directions**2).sum(axis=1))[:, None]

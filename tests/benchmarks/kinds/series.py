@@ -164,7 +164,7 @@ extern "C" __global__ void peer(const float* lower, const float* diagonal, const
 
 
 def cyclic_reduction_work(size: str) -> Work:
-    systems, n = sized(size, (1 << 14, MOST), (3, 75), cpu=(128, MOST))
+    systems, n = sized(size, (1 << 15, MOST), (3, 75), cpu=(2048, MOST))
     lower, upper = random(193, systems, n), random(194, systems, n)
     lower[:, 0] = upper[:, -1] = 0
     return Work(

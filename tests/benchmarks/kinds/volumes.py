@@ -350,7 +350,7 @@ extern "C" __global__ void peer(const double* u, const double* previous, const d
 
 
 def wave_work(size: str) -> Work:
-    nz, ny, nx = sized(size, (256, 256, 256), (9, 14, 37), cpu=(40, 64, 96))
+    nz, ny, nx = sized(size, (256, 256, 256), (9, 14, 37), cpu=(96, 128, 128))
     u, previous, velocity = (random(174 + k, nz, ny, nx).astype(np.float64) for k in range(3))
     return Work(
         grid=(blocks(nx, 32), blocks(ny, 4), blocks(nz, 2)),
