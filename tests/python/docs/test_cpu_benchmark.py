@@ -20,8 +20,7 @@ try:
     import page
     import reference_kernels
     import tables
-    from cpu import SETS
-    from kernels import SETS as ON_BOTH
+    from cpu import ON_BOTH, SETS
 finally:
     sys.path.remove(str(BENCHMARKS))
 
