@@ -1,0 +1,13 @@
+"""The fourth set of kernels: as in PolyBench-GPU, HeCBench and applications, one file per group.
+
+They are a measurement: weft is not tuned for any of them, and they are not changed to suit it. The Python code and the
+C++ code are written by the rules of second/.
+"""
+
+from suite.case import Case, Work
+
+from fourth import polybench
+
+CASES: tuple[Case, ...] = (*polybench.CASES,)
+
+__all__ = ["CASES", "Case", "Work"]
