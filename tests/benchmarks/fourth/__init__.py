@@ -6,8 +6,13 @@ C++ code are written by the rules of second/.
 
 from suite.case import Case, Work
 
-from fourth import polybench
+from fourth import normalization, polybench, ragged, textures
 
-CASES: tuple[Case, ...] = (*polybench.CASES,)
+CASES: tuple[Case, ...] = (
+    *polybench.CASES,
+    *normalization.CASES,
+    *ragged.CASES,
+    *textures.CASES,
+)
 
 __all__ = ["CASES", "Case", "Work"]
