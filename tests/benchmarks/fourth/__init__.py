@@ -6,13 +6,15 @@ C++ code are written by the rules of second/.
 
 from suite.case import Case, Work
 
-from fourth import normalization, polybench, ragged, textures
+from fourth import lifting, normalization, polybench, ragged, textures, volumes
 
 CASES: tuple[Case, ...] = (
     *polybench.CASES,
     *normalization.CASES,
     *ragged.CASES,
     *textures.CASES,
+    *lifting.CASES,
+    *volumes.CASES,
 )
 
 __all__ = ["CASES", "Case", "Work"]
