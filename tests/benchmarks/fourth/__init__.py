@@ -6,7 +6,7 @@ C++ code are written by the rules of second/.
 
 from suite.case import Case, Work
 
-from fourth import lifting, normalization, polybench, ragged, textures, volumes
+from fourth import elements, finance_newton, kalman, lifting, normalization, polybench, ragged, textures, volumes
 
 CASES: tuple[Case, ...] = (
     *polybench.CASES,
@@ -15,6 +15,9 @@ CASES: tuple[Case, ...] = (
     *textures.CASES,
     *lifting.CASES,
     *volumes.CASES,
+    *elements.CASES,
+    *finance_newton.CASES,
+    *kalman.CASES,
 )
 
 __all__ = ["CASES", "Case", "Work"]
