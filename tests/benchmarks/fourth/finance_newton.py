@@ -101,7 +101,7 @@ def erfc(values: np.ndarray) -> np.ndarray:
 def implied_work(size: str) -> Work:
     n = sized(size, 1 << 20, 700, cpu=1 << 16)
     numbers, volatility = np.random.default_rng(452), volatilities(n)
-    # Not so far from the money that the price hardly depends on the volatility.
+    # Near the money, where the price depends on the volatility.
     spot, moneyness, years = numbers.uniform(50, 150, n), numbers.uniform(0.8, 1.25, n), numbers.uniform(0.25, 2, n)
     strike, width = spot * moneyness, volatility * np.sqrt(years)
     d1 = (np.log(spot / strike) + (RATE + 0.5 * volatility**2) * years) / width

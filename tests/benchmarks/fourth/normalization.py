@@ -187,42 +187,42 @@ def depthwise_reference(xp, args):
 
 def make_top(cuda):
     @cuda.jit
-    def nearest(distances, values, places):
+    def nearest(distances, values, indices):
         query = cuda.grid(1)
         n, queries = distances.shape
         if query < queries:
             best = cuda.local.array(TOP, np.float32)
-            where = cuda.local.array(TOP, np.int32)
+            index = cuda.local.array(TOP, np.int32)
             for k in range(TOP):
                 best[k] = INFINITY
-                where[k] = -1
+                index[k] = -1
             for i in range(n):
                 value = distances[i, query]
                 if value < best[TOP - 1]:
                     j = TOP - 1
                     while j > 0 and best[j - 1] > value:
                         best[j] = best[j - 1]
-                        where[j] = where[j - 1]
+                        index[j] = index[j - 1]
                         j -= 1
                     best[j] = value
-                    where[j] = i
+                    index[j] = i
             for k in range(TOP):
                 values[k, query] = best[k]
-                places[k, query] = where[k]
+                indices[k, query] = index[k]
 
     return nearest
 
 
 TOP_CPP = f"""
 #define TOP {TOP}
-extern "C" __global__ void peer(const float* distances, float* values, int* places, int n, int queries) {{
+extern "C" __global__ void peer(const float* distances, float* values, int* indices, int n, int queries) {{
     int query = blockIdx.x * blockDim.x + threadIdx.x;
     if (query < queries) {{
         float best[TOP];
-        int where[TOP];
+        int index[TOP];
         for (int k = 0; k < TOP; ++k) {{
             best[k] = __int_as_float(0x7f800000);
-            where[k] = -1;
+            index[k] = -1;
         }}
         for (int i = 0; i < n; ++i) {{
             float value = distances[i * queries + query];
@@ -230,16 +230,16 @@ extern "C" __global__ void peer(const float* distances, float* values, int* plac
                 int j = TOP - 1;
                 while (j > 0 && best[j - 1] > value) {{
                     best[j] = best[j - 1];
-                    where[j] = where[j - 1];
+                    index[j] = index[j - 1];
                     --j;
                 }}
                 best[j] = value;
-                where[j] = i;
+                index[j] = i;
             }}
         }}
         for (int k = 0; k < TOP; ++k) {{
             values[k * queries + query] = best[k];
-            places[k * queries + query] = where[k];
+            indices[k * queries + query] = index[k];
         }}
     }}
 }}
@@ -265,8 +265,8 @@ def top_work(size: str) -> Work:
 
 
 def top_reference(xp, args):
-    places = xp.argsort(args[0], axis=0)[:TOP]
-    return xp.take_along_axis(args[0], places, axis=0), places
+    indices = xp.argsort(args[0], axis=0)[:TOP]
+    return xp.take_along_axis(args[0], indices, axis=0), indices
 
 
 CASES = (
