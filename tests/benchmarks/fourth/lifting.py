@@ -6,14 +6,15 @@ import numpy as np
 from suite.case import Case, Work, sized
 
 LINE, LEAST = 1024, 32
+HALF_LINE = LINE // 2
 
 
 def make_lifting(cuda):
     @cuda.jit
     def lift(samples, out):
         line = cuda.shared.array(LINE, np.int32)
-        low = cuda.shared.array(LINE // 2, np.int32)
-        high = cuda.shared.array(LINE // 2, np.int32)
+        low = cuda.shared.array(HALF_LINE, np.int32)
+        high = cuda.shared.array(HALF_LINE, np.int32)
         tid = cuda.threadIdx.x
         row = cuda.blockIdx.x
         for i in range(tid, LINE, cuda.blockDim.x):

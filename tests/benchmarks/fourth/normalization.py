@@ -85,7 +85,7 @@ extern "C" __global__ void peer(const half_bits* x, const half_bits* residual, c
 
 
 def rms_norm_work(size: str) -> Work:
-    rows, n = sized(size, (8192, 4096), (5, 700), cpu=(512, 4096))
+    rows, n = sized(size, (8192, 4096), (5, 700), cpu=(2048, 4096))
     return Work(
         grid=(rows,),
         block=(256,),

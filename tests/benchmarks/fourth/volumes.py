@@ -16,6 +16,7 @@ TWO_THIRDS = np.float32(2 / 3)
 # The second derivative of fourth order.
 CENTER, NEAR, FAR = np.float32(-5 / 2), np.float32(4 / 3), np.float32(-1 / 12)
 TILE_X, TILE_Y = 32, 8
+SHARED_SHAPE = (TILE_Y + 4, TILE_X + 4)
 
 
 def make_spline(cuda):
@@ -153,7 +154,7 @@ def make_wave(cuda):
 
     @cuda.jit
     def acoustic_step(previous, now, speed, taper_z, taper_y, taper_x, future):
-        tile = cuda.shared.array((TILE_Y + 4, TILE_X + 4), np.float32)
+        tile = cuda.shared.array(SHARED_SHAPE, np.float32)
         depth, height, width = now.shape
         tx = cuda.threadIdx.x + 2
         ty = cuda.threadIdx.y + 2
@@ -258,7 +259,7 @@ def tapers(extent: int) -> np.ndarray:
 
 
 def wave_work(size: str) -> Work:
-    shape = sized(size, (100, 420, 484), (9, 19, 75), cpu=(36, 132, 164))
+    shape = sized(size, (100, 420, 484), (9, 19, 75), cpu=(68, 260, 292))
     depth, height, width = shape
     return Work(
         grid=(blocks(width - 4, TILE_X), blocks(height - 4, TILE_Y)),
