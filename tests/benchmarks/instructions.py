@@ -232,7 +232,7 @@ def details(case: Case, found: dict[str, dict[str, Any]], parts: tuple[str, ...]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--set", choices=tuple(SETS), default="first", help="the kernels of suite/, second/ or kinds/")
+    parser.add_argument("--set", choices=tuple(SETS), default="first", help="the folder whose kernels are counted")
     parser.add_argument("--only", help="the kernels whose names contain this")
     parser.add_argument("--target", default="sm_90", help="the GPU whose machine code is made")
     parser.add_argument("--restrict", action="store_true", help="C++ with __restrict__ at each pointer")

@@ -1,8 +1,8 @@
 """Times the kernels of a set in weft beside CUDA C++ and numba-cuda, and compares their outputs.
 
-Needs a GPU and CuPy; ``--cpu-check`` runs weft's CPU executor alone, on tiny sizes, against NumPy. ``--set second``
-and ``--set kinds`` take the kernels of second/ or kinds/ in place of those of suite/; ``--restrict`` times C++ again,
-with ``__restrict__``.
+Needs a GPU and CuPy; ``--cpu-check`` runs weft's CPU executor alone, on tiny sizes, against NumPy. ``--set``
+takes the kernels of second/, fourth/ or kinds/ in place of those of suite/; ``--restrict`` times C++ again, with
+``__restrict__``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import tables
+from fourth import CASES as FOURTH
 from kinds import CASES as KINDS
 from second import CASES as SECOND
 from suite import CASES as FIRST
@@ -30,7 +31,7 @@ PEAK_FLOPS = 60e12
 QUEUE_MS = 50.0
 LEAST_LAUNCHES, MOST_LAUNCHES = 20, 5000
 WARM_UPS = 3
-SETS = {"first": FIRST, "second": SECOND, "kinds": KINDS}
+SETS = {"first": FIRST, "second": SECOND, "fourth": FOURTH, "kinds": KINDS}
 # Inputs that fit in the cache are rotated among copies of at least this total size in bytes.
 ROTATED_BYTES = 256 << 20
 
@@ -237,7 +238,7 @@ def gpu_table(cases: list[Case], which: str, size: str, repeats: int, restrict: 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", choices=("full", "tiny"), default="full")
-    parser.add_argument("--set", choices=tuple(SETS), default="first", help="the kernels of suite/, second/ or kinds/")
+    parser.add_argument("--set", choices=tuple(SETS), default="first", help="the folder whose kernels are measured")
     parser.add_argument("--only", help="run the kernels whose names contain this")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--restrict", action="store_true", help="time C++ with __restrict__ pointers, too")

@@ -21,6 +21,7 @@ PROGRAMS = {
     "cpu": (
         ("kernels.py", "--cpu-check"),
         ("kernels.py", "--cpu-check", "--set", "second"),
+        ("kernels.py", "--cpu-check", "--set", "fourth"),
         ("cpu.py",),
         ("arrays.py",),
         ("compile.py", "--no-launch"),
@@ -33,6 +34,8 @@ PROGRAMS = {
     "cuda": (
         ("kernels.py",),
         ("kernels.py", "--restrict", "--set", "second"),
+        ("kernels.py", "--restrict", "--set", "fourth"),
+        ("automatic.py",),
         ("arrays.py",),
         ("operations.py",),
         ("reproducible.py",),

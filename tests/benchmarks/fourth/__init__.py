@@ -1,14 +1,43 @@
-"""The fourth set of kernels: as in PolyBench-GPU, HeCBench and applications, one file per group.
+"""The fourth set of kernels: kinds from HeCBench, Parboil, PolyBench-GPU and applications, one file per group.
 
-They are a measurement: weft is not tuned for any of them, and they are not changed to suit it. The Python code and the
-C++ code are written by the rules of second/.
+The rules of `second` apply: weft is not tuned for any of them, the Python code is as a scientist writes it for
+numba.cuda, and the C++ kernel is as a CUDA programmer writes the same algorithm on the same grid. There are no
+reference kernels in C for them, so that `cpu.py` does not have this set.
 """
 
 from suite.case import Case, Work
 
-from fourth import elements, finance_newton, kalman, lifting, normalization, polybench, ragged, textures, volumes
+from fourth import (
+    elements,
+    finance_newton,
+    kalman,
+    keys,
+    lifting,
+    molecules,
+    normalization,
+    polybench,
+    radiology,
+    ragged,
+    resampling,
+    sequences,
+    small_matrices,
+    sparse,
+    surveys,
+    textures,
+    trees,
+    volumes,
+)
 
 CASES: tuple[Case, ...] = (
+    *molecules.CASES,
+    *radiology.CASES,
+    *surveys.CASES,
+    *sparse.CASES,
+    *resampling.CASES,
+    *small_matrices.CASES,
+    *sequences.CASES,
+    *trees.CASES,
+    *keys.CASES,
     *polybench.CASES,
     *normalization.CASES,
     *ragged.CASES,
