@@ -39,7 +39,7 @@ ROTATED_BYTES = 256 << 20
 def spoil(xp: Any, case: Case, work: Work, args: tuple[Any, ...]) -> None:
     """Clears the arrays that the kernel adds to, restores those that it works in, and poisons its outputs."""
     for position, values in work.initial.items():
-        args[position][...] = values
+        args[position][...] = xp.asarray(values)
     for position in set(work.outputs) - work.initial.keys():
         array = args[position]
         array.fill(0 if case.accumulates else (np.nan if array.dtype.kind == "f" else 90))
