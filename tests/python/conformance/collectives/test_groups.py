@@ -118,7 +118,7 @@ def test_how_many_blocks_a_cooperative_launch_can_have():
 
 @pytest.mark.cuda
 def test_a_grid_that_is_too_large_says_what_fits():
-    with pytest.raises(weft.errors.LaunchError, match=r"has room for \d+ of this size"):
+    with pytest.raises(weft.errors.LaunchError, match=r"can run \d+ of this size"):
         rows_in_turn[100_000, 1024](np.zeros((2, 1), np.int32))
 
 

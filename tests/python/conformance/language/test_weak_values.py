@@ -1,6 +1,8 @@
 """`typing="numpy"`: Python numbers, which are weakly typed, in all positions. CPython and NumPy run the same source and
 compute the expected result."""
 
+import warnings
+
 import numpy as np
 import pytest
 from weft import CompileError, cuda, types
@@ -26,8 +28,11 @@ def both(body, columns=8):
     wanted, found = (np.zeros((2, columns)) for _ in range(2))
     space = {"np": np, "cuda": cuda, "several": several, "either": either}
     exec(text, space)
-    for thread in range(2):
-        space["f"](np.int64(thread), x, wanted[thread])
+    with warnings.catch_warnings():
+        # Python 3.12 warns of `~` of bools.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for thread in range(2):
+            space["f"](np.int64(thread), x, wanted[thread])
     kernel = "def k(x, out):\n    i = cuda.grid(1)\n    f(i, x, out[i])\n"
     exec(kernel, space)
     space["f"] = cuda.jit(device=True, source=text)(space["f"])
