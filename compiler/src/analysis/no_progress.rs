@@ -2,8 +2,16 @@
 //!
 //! If a loop has iterations with and without progress, the conditions between the two decide how long the loop runs.
 
-use super::ir_queries::{escapes, for_each_read};
-use crate::ir::{ExprId, Function, LocalId, Stmt, StmtKind, for_each_stmt};
+use weft_artifact::Scalar;
+
+use super::{
+    ir_queries::{escapes, for_each_read},
+    reads::same,
+};
+use crate::ir::{
+    BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp, for_each_expr,
+    for_each_stmt,
+};
 
 /// The iterations of a loop that make no progress.
 #[derive(Debug, Default)]
@@ -27,6 +35,9 @@ impl<'a> NoProgressIterations<'a> {
         let carried = both(&relevant, exposed);
         let after = this.visit(&carried, step, (true, true));
         if !after {
+            return Self::default();
+        }
+        if is_impossible(function, &carried, body) {
             return Self::default();
         }
         this.visit(&carried, body, (after, after));
@@ -71,6 +82,97 @@ impl<'a> NoProgressIterations<'a> {
         }
         no_progress
     }
+}
+
+/// Whether an iteration without progress contradicts itself. Such an iteration takes the other arm of each branch with an
+/// arm that makes progress or leaves the loop. In a merge of two sorted lists, `if u <= v: i += 1` and `if v <= u: j +=
+/// 1`, no integers allow both. Two comparisons are related only if nothing between them may change their operands.
+fn is_impossible(function: &Function, carried: &[bool], body: &[Stmt]) -> bool {
+    let mut facts: Vec<(usize, Fact)> = Vec::new();
+    for (at, stmt) in body.iter().enumerate() {
+        let StmtKind::If { cond, then, otherwise } = &stmt.kind else { continue };
+        let stays = |arm| NoProgressIterations::default().visit(carried, arm, (true, true));
+        let (yes, no) = (stays(then), stays(otherwise));
+        if yes == no {
+            continue;
+        }
+        let first = facts.len();
+        add_facts(function, *cond, yes, at, &mut facts);
+        let (old, new) = facts.split_at(first);
+        let contradict = |(from, old): &(usize, Fact), new: &Fact| {
+            let between = body.get(*from..at).unwrap_or_default();
+            old.excludes(function, new) && !may_change(function, between, new.operands)
+        };
+        if new.iter().any(|(_, new)| old.iter().any(|old| contradict(old, new))) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The possible relations of two operands.
+struct Fact {
+    operands: [ExprId; 2],
+    /// Whether the first may be less than, equal to, greater than, or unordered with the second.
+    may_be: [bool; 4],
+}
+
+impl Fact {
+    fn excludes(&self, function: &Function, other: &Self) -> bool {
+        let [a, b] = self.operands;
+        let [c, d] = other.operands;
+        let [less, equal, greater, unordered] = other.may_be;
+        let may_be = if same(function, a, c) && same(function, b, d) {
+            other.may_be
+        } else if same(function, a, d) && same(function, b, c) {
+            [greater, equal, less, unordered]
+        } else {
+            return false;
+        };
+        !self.may_be.iter().zip(may_be).any(|(one, other)| *one && other)
+    }
+}
+
+/// Adds what follows from a condition that has a value. `at` is the index of its statement.
+fn add_facts(function: &Function, cond: ExprId, value: bool, at: usize, facts: &mut Vec<(usize, Fact)>) {
+    let kind = &function.exprs[cond].kind;
+    if let ExprKind::Unary(UnaryOp::Not, inner) = kind {
+        return add_facts(function, *inner, !value, at, facts);
+    }
+    let both = if value { BinaryOp::And } else { BinaryOp::Or };
+    if let ExprKind::Binary(op, a, b) = kind
+        && *op == both
+        && function.exprs[*a].ty == Type::Scalar(Scalar::Bool)
+    {
+        add_facts(function, *a, value, at, facts);
+        return add_facts(function, *b, value, at, facts);
+    }
+    if let ExprKind::Compare(op, a, b) = kind {
+        // Floats: ordered, except `Ne`, which is unordered.
+        let holds = match op {
+            CompareOp::Eq => [false, true, false, false],
+            CompareOp::Ne => [true, false, true, true],
+            CompareOp::Lt => [true, false, false, false],
+            CompareOp::Le => [true, true, false, false],
+            CompareOp::Gt => [false, false, true, false],
+            CompareOp::Ge => [false, true, true, false],
+        };
+        let mut may_be = holds.map(|holds| holds == value);
+        may_be[3] &= matches!(function.exprs[*a].ty, Type::Scalar(scalar) if scalar.is_float());
+        facts.push((at, Fact { operands: [*a, *b], may_be }));
+    }
+}
+
+/// Whether statements may change the value of an operand: they assign a local in it, or it reads memory.
+fn may_change(function: &Function, stmts: &[Stmt], operands: [ExprId; 2]) -> bool {
+    let mut changes = false;
+    for operand in operands {
+        for_each_expr(function, operand, &mut |id| changes |= matches!(function.class(id), Class::Load(_)));
+        for_each_read(function, operand, &mut |local| {
+            for_each_stmt(stmts, &mut |stmt| changes |= stmt.kind.assigned().contains(&local));
+        });
+    }
+    changes
 }
 
 fn assigns(stmt: &Stmt, locals: &[bool]) -> bool {

@@ -6,7 +6,40 @@ import sys
 
 import numpy as np
 import pytest
-from weft import cuda
+from weft import _weft, cuda
+
+
+@cuda.jit
+def merge(left, right, common):
+    i, j, count = 0, 0, 0
+    while i < left.size and j < right.size:
+        u = left[i]
+        v = right[j]
+        if u == v:
+            count += 1
+        if u <= v:
+            i += 1
+        if v <= u:
+            j += 1
+    common[cuda.grid(1)] = count
+
+
+@cuda.jit
+def merge_in_vain(left, right, common):
+    i, j, count = 0, 0, 0
+    while i < left.size and j < right.size:
+        u = left[i]
+        v = right[j]
+        if u == v:
+            count += 1
+        if u < v:
+            i += 1
+        if v < u:
+            j += 1
+        if u == v and common[cuda.grid(1)] != 0:
+            i += 1
+            j += 1
+    common[cuda.grid(1)] = count
 
 
 @cuda.jit
@@ -374,6 +407,27 @@ def test_blocks_wait_for_the_one_after(blocks, threads):
     out = np.zeros(blocks, np.int32)
     backwards[blocks, threads](np.zeros(blocks, np.int32), out)
     assert (out == threads).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32])
+def test_a_merge_of_sorted_lists(dtype):
+    rng = np.random.default_rng(3)
+    left, right = (np.sort(rng.choice(200, 60, replace=False)).astype(dtype) for _ in range(2))
+    common = np.zeros(70, np.int64)
+    merge[2, 35](left, right, common)
+    assert (common == np.intersect1d(left, right).size).all()
+
+
+@pytest.mark.cpu
+def test_which_merges_wait():
+    """Of two integers, one is less than or equal to the other; of floats not, because of NaN."""
+    stacks = {}
+    for kernel, dtype in ((merge, np.int32), (merge, np.float32), (merge_in_vain, np.int32)):
+        kernel = cuda.jit(kernel.py_func)
+        kernel[1, 1](np.zeros(0, dtype), np.zeros(0, dtype), np.ones(1, np.int64))
+        names = {name for _, _, names in _weft.plan_features(kernel) for name in names}
+        stacks[kernel.py_func.__name__, dtype.__name__] = "stack-per-thread" in names
+    assert stacks == {("merge", "int32"): False, ("merge", "float32"): True, ("merge_in_vain", "int32"): True}
 
 
 def test_blocks_wait_in_loops_that_look_like_a_search():
