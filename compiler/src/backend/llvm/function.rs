@@ -15,7 +15,7 @@ use inkwell::{
 };
 use weft_artifact::Scalar;
 
-use super::{AccessSite, Hooks, ModuleContext, OperandValue, Result, internal};
+use super::{AccessSite, Hooks, ModuleContext, OperandValue, Result, internal, own_arrays::UnrolledCounter};
 use crate::{
     ir::{self, Align, Const, ExprId, ExprKind, FuncId, LocalId, MathFn, Op, Stmt, StmtKind, Type},
     stop,
@@ -44,6 +44,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     pub slots: Vec<Option<PointerValue<'ctx>>>,
     /// Targets of the enclosing loops, innermost last.
     pub loops: Vec<LoopTargets<'ctx>>,
+    /// The counters of the enclosing loops that are unrolled.
+    pub unrolled: Vec<UnrolledCounter>,
     /// Whether the position is in a loop's step, where additions to counters saturate.
     pub in_step: bool,
     /// The local to which the next emitted expression is assigned.
@@ -74,6 +76,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             builder,
             slots: vec![None; function.locals.len()],
             loops: Vec::new(),
+            unrolled: Vec::new(),
             in_step: false,
             assigned: std::cell::Cell::new(None),
             ahead: Vec::new(),

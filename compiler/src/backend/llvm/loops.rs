@@ -42,7 +42,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if let Some(counted) = self.counted(body, step) {
             return self.emit_counted(&counted, body, step);
         }
-        let unroll = self.cx.ptx && self.goes_over_own(before, body, step);
+        let unrolled = if self.cx.ptx { self.unrolled_counter(&self.unrolled, before, body, step) } else { None };
+        self.unrolled.extend(unrolled);
         let head = self.block("loop");
         let step_block = self.block("step");
         let end = self.block("endloop");
@@ -57,7 +58,10 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         if !self.ended()? {
             self.hooks.iteration(self, body, step)?;
         }
-        self.go_back(head, unroll)?;
+        if unrolled.is_some() {
+            self.unrolled.pop();
+        }
+        self.go_back(head, unrolled.is_some())?;
         self.builder.position_at_end(end);
         Ok(())
     }
