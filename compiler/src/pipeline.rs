@@ -17,7 +17,7 @@ use crate::{
 /// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Code and ABI; the ABI alone if the [estimate](Options::choose) says that there are better variants.
+    /// Code and ABI; the ABI alone if the [estimate](Options::choose) was requested for a GPU.
     pub artifact: Artifact,
     /// The return type of a function for other code; `None` for a kernel.
     pub returns: Option<ArgType>,
@@ -194,7 +194,7 @@ fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
         stage::begin(if estimates && pass.estimates { Stage::Estimate } else { Stage::Passes });
     };
     passes::run(&mut module, &request.target, on_pass).map_err(fail)?;
-    let emitted = if matches!(request.target, Target::Sm(..)) && module.coarsening.is_worth_it() {
+    let emitted = if matches!(request.target, Target::Sm(..)) && module.choose {
         backend::describe(&module, request).map_err(fail)?
     } else {
         stage::begin(Stage::LlvmIr);

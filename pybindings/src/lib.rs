@@ -66,7 +66,9 @@ mod _weft {
             prepared::Prepared,
         },
         engine::{
-            after_fork_in_child, after_fork_in_parent, before_fork,
+            after_fork_in_child, after_fork_in_parent,
+            background::stop_background,
+            before_fork,
             options::{check_options, jit_options},
         },
         types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},

@@ -551,6 +551,11 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// `Event` for one that was not recorded, is not timed, or is not reached yet; a driver call failed.
     fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error>;
+    /// While the result lives, calls of this thread, such as loading code, do not invalidate captures of streams by
+    /// other threads.
+    fn beside_captures(&self) -> Box<dyn Any> {
+        Box::new(())
+    }
     /// Loads an artifact for this device.
     ///
     /// # Errors

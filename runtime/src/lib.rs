@@ -23,6 +23,7 @@ mod size;
 mod toolkit;
 
 pub use code::{CachedCode, CodeCache, Linked, LinkedKind, Linking, LoadStage};
+pub use cpu::lower_thread_priority;
 pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{

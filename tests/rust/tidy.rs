@@ -58,7 +58,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("libloading", &["runtime/src/cuda/"]),
     ("indicatif", &["runtime/src/progress.rs"]),
     ("corosensei", &["runtime/src/cpu/"]),
-    ("libc", &["runtime/src/cpu/invalid_access/"]),
+    ("libc", &["runtime/src/cpu/invalid_access/", "runtime/src/cpu/priority.rs"]),
     ("clap", &["compiler/cli/src/"]),
     ("clap_complete", &["compiler/cli/src/"]),
     ("lsp_server", &["compiler/cli/src/lsp/"]),

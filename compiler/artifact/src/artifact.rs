@@ -106,13 +106,6 @@ pub struct Coarsening {
     pub candidates: Vec<Candidate>,
 }
 
-impl Coarsening {
-    /// Whether large launches should use one of the candidates.
-    pub fn is_worth_it(&self) -> bool {
-        self.candidates.iter().any(Candidate::is_worth_it)
-    }
-}
-
 /// Candidate coarsening factors, and their estimated effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {

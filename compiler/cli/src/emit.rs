@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_artifact::{Artifact, Kernel};
+use weft_artifact::{Artifact, Factors, Kernel};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic},
     request::{Abi, Entry, Foreign, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
@@ -248,10 +248,12 @@ impl Compile<'_> {
                 remarks.push(format!("    {}\n", candidate.note));
             }
         }
-        // Emits the coarsened variant, which large launches use.
-        let mut candidates = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates);
-        if let Some(chosen) = candidates.find(|candidate| candidate.is_worth_it()) {
-            let options = Options { coarsen: chosen.factors, choose: false, ..request.options.clone() };
+        // The estimate has no code. Emits the variant that it recommends, else the kernel as written.
+        if choose {
+            let mut candidates = compiled.artifact.kernels.iter().flat_map(|kernel| &kernel.coarsening.candidates);
+            let chosen = candidates.find(|candidate| candidate.is_worth_it());
+            let coarsen = chosen.map_or(Factors::NONE, |candidate| candidate.factors);
+            let options = Options { coarsen, choose: false, ..request.options.clone() };
             let request = Request { options, ..request.clone() };
             match self.engine.compile(&request) {
                 Ok(Outcome::Made(variant)) => compiled = variant,

@@ -52,9 +52,8 @@ pub struct Options {
     pub interpreted: bool,
     /// The coarsening factors, applied if the kernel supports them ([`weft_artifact::Kernel::coarsening`]).
     pub coarsen: Factors,
-    /// If `coarsen` sets no factors: estimate which are profitable ([`weft_artifact::Coarsening::candidates`]). If
-    /// there are any, a compilation for a GPU makes no code: the launch then requests the code of the variant that it
-    /// chooses.
+    /// If `coarsen` sets no factors: estimate which are profitable ([`weft_artifact::Coarsening::candidates`]). A
+    /// compilation for a GPU then makes no code: launches request that of the kernel and of the candidates.
     pub choose: bool,
     /// The highest PTX ISA that the driver accepts, if the code is only for this machine's device; NVPTX only.
     pub driver_isa: Option<(u32, u32)>,

@@ -85,6 +85,11 @@ pub(crate) fn release_in_child() {
     }
 }
 
+/// Whether a thread waits to fork, so that long work should be given up.
+pub(crate) fn is_wanted() -> bool {
+    lock().forks > 0
+}
+
 /// Whether this thread is at work.
 pub(crate) fn is_at_work() -> bool {
     OWN.get() > 0

@@ -15,7 +15,7 @@ use weft_runtime::{
 use super::{
     Dispatcher, answers,
     overload::{Code, Found, Overload},
-    variants::{Variants, coarsened::FactorChoice},
+    variants::{Variants, coarsened::FactorChoice, measured::Effort},
 };
 use crate::{devices, engine, errors};
 
@@ -86,27 +86,24 @@ impl Overload {
         for variant in self.variants.assuming.iter() {
             line(&format!("with a variant for {}", variant.kinds()));
         }
-        let coarsening = &self.kernel.coarsening;
+        let estimate = self.jobs.known_estimate();
+        let coarsening = estimate.as_deref().unwrap_or(&self.kernel.coarsening);
         match self.wanted {
             FactorChoice::Factors(factors) if factors != Factors::NONE => match self.variants.coarsened.get(factors) {
                 Some(variant) => line(&variant.kernel.coarsening.note),
                 None => line(&format!("{factors} is set, and no launch had a grid and block that it divides")),
             },
-            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure if coarsening.note.is_empty() => {
+            FactorChoice::Measure(Effort::Background) if estimate.is_none() => {
+                line(
+                    "threads are not coarsened: candidates are chosen when a launch that fills the GPU twice is repeated",
+                );
+            }
+            FactorChoice::Factors(_) | FactorChoice::Measure(_) if coarsening.note.is_empty() => {
                 line("threads are not coarsened");
             }
-            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => {
+            FactorChoice::Factors(_) | FactorChoice::Measure(_) => {
                 line(&coarsening.note);
                 coarsening.candidates.iter().for_each(|candidate| line(&format!("  {}", candidate.note)));
-            }
-        }
-        if self.wanted == FactorChoice::Estimate {
-            line(
-                "launches that do not fill the device twice, or whose grid or block the factors do not divide, are \
-                not coarsened",
-            );
-            if self.made().is_none() {
-                line("no such launch was made yet: its code is compiled at the first one");
             }
         }
         self.tunings.summary().iter().for_each(|place| line(place));

@@ -87,7 +87,7 @@ impl ForAll {
             pushed.map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
             let resolved = Dispatcher::resolve(dispatcher, &arguments)?;
             let overload = &resolved.overload;
-            if self.sharedmem == 0 && overload.made().is_none() {
+            if self.sharedmem == 0 && overload.code_bytes().is_none() {
                 // Every kernel can run with this block size: a GPU has 2^16 registers per block, and a thread has at
                 // most 255. This avoids compiling a second variant only to query its occupancy.
                 overload.kernel.max_threads.unwrap_or(USUAL_BLOCK).clamp(1, USUAL_BLOCK)

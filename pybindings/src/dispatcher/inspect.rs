@@ -75,10 +75,8 @@ impl Dispatcher {
         let (mut jit, wanted) = this.plain(py)?;
         jit.code.coarsen = match (wanted, this.compiled(args)) {
             (FactorChoice::Factors(factors), _) => factors,
-            (FactorChoice::Estimate | FactorChoice::Measure, Some(overload)) => {
-                overload.tunings.last().unwrap_or(Factors::NONE)
-            }
-            (FactorChoice::Estimate | FactorChoice::Measure, None) => Factors::NONE,
+            (FactorChoice::Measure(_), Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),
+            (FactorChoice::Measure(_), None) => Factors::NONE,
         };
         if jit.device {
             if host {

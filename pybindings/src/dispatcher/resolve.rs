@@ -20,7 +20,7 @@ use super::{
     around::{self, UnderWay},
     launcher::Launcher,
     overload::{Found, Overload, Resolved},
-    variants::{assumptions, coarsened::FactorChoice},
+    variants::{assumptions, coarsened::FactorChoice, measured::Effort},
 };
 use crate::{
     args::{Arguments, convert},
@@ -242,12 +242,16 @@ impl Dispatcher {
         } else {
             Self::compile_alone(slf, &function, args, found, likely)?
         };
+        let is_measured = compiled.wanted == FactorChoice::Measure(Effort::Background);
+        if !is_measured {
+            compiled.load_compiled(py)?;
+        }
         timing.print(py, || {
-            let what = if compiled.made().is_some() { "" } else { ", the estimate alone" };
-            format!("{}{what}{}", compiled.shown(), if compiled.was_cached { ", cached" } else { "" })
+            let what = if compiled.code_bytes().is_some() { "" } else { ", the estimate alone" };
+            format!("{}{what}{}", compiled.shown(), if compiled.compiled.was_cached { ", cached" } else { "" })
         })?;
-        // Those that are measured begin with the kernel as it is.
-        if compiled.wanted != FactorChoice::Estimate {
+        // The launch may run a variant that another process has measured, so it loads the code that it needs.
+        if !is_measured {
             compiled.code(py)?;
         }
         Ok(compiled)
@@ -291,12 +295,12 @@ impl Dispatcher {
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;
         if !is_linked {
-            compiled.wanted = compiled.decided(wanted);
+            compiled.wanted = wanted;
         }
         let compiled = Arc::new(compiled);
         let mut state = this.state();
         if engine::cache(&this.jit).is_some() {
-            state.count(args, compiled.was_cached);
+            state.count(args, compiled.compiled.was_cached);
         }
         // Another thread may have been quicker: one overload for each type tuple.
         if let Some(known) = state.compiled(args) {

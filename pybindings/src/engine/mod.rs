@@ -1,5 +1,6 @@
 //! The process's engine, which all dispatchers compile with, and its way through a fork.
 
+pub(crate) mod background;
 pub(crate) mod code;
 pub(crate) mod options;
 mod progress;
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use weft_artifact::{ArgType, Factors};
 use weft_compiler::{
     Poll,
-    diagnostic::{Code, render_text},
+    diagnostic::{Code, Failure, render_text},
     frontend::ExprTypes,
     host_cpu,
     pipeline::Output,
@@ -157,6 +158,48 @@ fn request(
     Ok(definition.request(args, target, options, keep))
 }
 
+/// A compilation that needs no Python: its overloaded functions are known, and no launch waits for it.
+#[derive(Debug)]
+pub(crate) struct Unattended {
+    request: Request,
+    on_disk: bool,
+    /// Whether machine code is cached on the disk.
+    pub(crate) caches_machine_code: bool,
+}
+
+impl Unattended {
+    /// A compilation for a target, such as `"sm_90"`.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`compile`], except the compiler's.
+    pub(crate) fn new(
+        py: Python<'_>,
+        definition: &Definition,
+        args: &[ArgType],
+        target: &str,
+        jit: &JitOptions,
+    ) -> PyResult<Self> {
+        let request = request(py, definition, args, options::target(py, target)?, jit, Keep::default())?;
+        let caches_machine_code = devices::settings(py)?.cache_machine_code;
+        Ok(Self { request, on_disk: !jit.no_cache, caches_machine_code })
+    }
+
+    /// Compiles. `None` if `poll` gives it up.
+    pub(crate) fn compile(&self, poll: Poll<'_>) -> Option<Result<Outcome<Compiled>, Failure>> {
+        let begin = || {
+            let range =
+                range(Category::Compile, || (format!("compile {} in the background", shown(&self.request)), None));
+            Some(Box::new(range) as _)
+        };
+        let caller = Caller { on_disk: self.on_disk, watch: None, poll, begin: &begin };
+        let compiled = ENGINE.compile_polled(&self.request, &caller)?;
+        Some(compiled.map(|weft_engine::Compiled { outcome, was_cached, is_lasting }| {
+            outcome.map(|output| Compiled { output, was_cached, is_lasting })
+        }))
+    }
+}
+
 /// Finds the names of the features of a kernel's plan for the host.
 pub(crate) fn plan_features(
     py: Python<'_>,
@@ -236,11 +279,13 @@ pub(crate) fn before_fork(py: Python<'_>) {
             HELD.set(Some(ENGINE.hold()));
         }
     });
+    background::hold();
 }
 
 /// Called in the parent after a fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_parent() {
+    background::release();
     drop(HELD.take());
     fork::release();
 }
@@ -248,6 +293,7 @@ pub(crate) fn after_fork_in_parent() {
 /// Called in the child after a fork.
 #[pyfunction]
 pub(crate) fn after_fork_in_child() {
+    background::release_in_child();
     drop(HELD.take());
     fork::release_in_child();
     devices::after_fork();

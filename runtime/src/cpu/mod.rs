@@ -17,6 +17,7 @@ mod memory;
 mod module;
 pub(crate) mod pool;
 mod print;
+mod priority;
 mod readable_tail;
 mod scratch;
 mod stacks;
@@ -25,6 +26,7 @@ mod thread_states;
 
 use std::sync::Arc;
 
+pub use self::priority::lower_thread_priority;
 use crate::{
     error::Error,
     executor::{Executor, HostLoader},

@@ -1,7 +1,7 @@
 //! [`Executor`] over the driver.
 #![expect(unsafe_code, reason = "calls into the CUDA driver")]
 
-use std::{ptr, sync::Arc};
+use std::{any::Any, ptr, sync::Arc};
 
 use weft_artifact::Artifact;
 
@@ -285,6 +285,10 @@ impl Executor for CudaExecutor {
 
     fn elapsed_ms(&self, start: &dyn Event, end: &dyn Event) -> Result<f32, Error> {
         CudaEvent::of(start)?.elapsed_ms(CudaEvent::of(end)?)
+    }
+
+    fn beside_captures(&self) -> Box<dyn Any> {
+        Box::new(capture::Aside::new(self.context.driver))
     }
 
     fn load(&self, artifact: &Artifact) -> Result<Arc<dyn Module>, Error> {

@@ -71,7 +71,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_COARSEN",
         default: "auto",
         allowed: "auto, kernel, off, 1, 2, 4, or these for x, y and z with commas between, such as 1,2",
-        doc: "How many neighboring threads of a block one thread does the work of, in all kernels whose results cannot change and all launches whose block the factors divide. `auto`: what `cuda.jit(coarsen=..., coarsen_blocks=...)` sets, else an estimate. `kernel`: what they set, else `off`.",
+        doc: "How many neighboring threads of a block one thread does the work of, in all kernels whose results cannot change and all launches whose block the factors divide. `auto`: what `cuda.jit(coarsen=..., coarsen_blocks=...)` sets, else what launches measure, on GPUs. `kernel`: what they set, else `off`.",
         parse: |settings, value| {
             settings.coarsen = match value {
                 "kernel" => CoarsenChoice::Kernel,

@@ -330,8 +330,9 @@ def test_the_stages_of_loading_are_printed(program):
     code = "import sys\nsys.stderr = sys.stdout\n" + KERNEL
 
     def phases(**env: str) -> list[str]:
-        [line] = [line for line in program.start(code, WEFT_TIMING="1", **env)[1].splitlines() if "weft: sum3" in line]
-        names = [phase.rpartition(" ")[0] for phase in line.rpartition(" ms: ")[2].partition(";")[0].split(", ")]
+        lines = [line for line in program.start(code, WEFT_TIMING="1", **env)[1].splitlines() if "weft: sum3" in line]
+        phases = [phase for line in lines for phase in line.rpartition(" ms: ")[2].partition(";")[0].split(", ")]
+        names = [phase.rpartition(" ")[0] for phase in phases]
         return names[names.index("load") :]
 
     assert phases() == ["load", "link", "keep"]

@@ -190,7 +190,7 @@ def test_a_first_launch_in_a_capture(run) -> None:
     )
 
 
-def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
+def test_a_launch_in_a_capture_runs_code_that_is_loaded(run, tmp_path) -> None:
     """The launch runs any loaded variant of the kernel that is valid for it."""
     over(
         run,
@@ -207,17 +207,20 @@ def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
 
 
         x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
+        measured = cuda.jit(add.py_func, tune=True)  # its choice is written to the disk
+        for _ in range(40):
+            measured[8192, 128](x, y)
+        assert in_use(measured) == "coarsen=4"
+        # The choice is read from the disk: the kernel as written is not loaded.
         add[8192, 128](x, y)
         assert in_use(add) == "coarsen=4"
         with theirs.capture():
             add[32, 128, theirs.stream](x, y)
         assert in_use(add) == "coarsen=4"
-        # Outside of it there is time.
+        # Outside of the capture, a launch loads it.
         add[32, 128](x, y)
-        assert in_use(add) == "coarsen=1"
         with theirs.capture():
             add[32, 128, theirs.stream](x, y)
-        assert in_use(add) == "coarsen=1"
 
         small = cuda.jit(add.py_func)
         small[32, 128](x, y)
@@ -233,6 +236,37 @@ def test_a_launch_in_a_capture_runs_code_that_is_loaded(run) -> None:
         except AssertionError as error:
             assert "is invalid" in str(error)
         """,
+        WEFT_CACHE="on",
+        WEFT_CACHE_DIR=str(tmp_path / "cache"),
+        FAKE_TIMES="128:9,64:6,32:3",
+    )
+
+
+def test_code_is_loaded_in_the_background_during_a_capture(run) -> None:
+    over(
+        run,
+        """
+        import time
+
+        @cuda.jit
+        def add(x, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                y[i] += x[i]
+
+        x, y = (cuda.to_device(np.zeros(4096, np.float32)) for _ in range(2))
+        for _ in range(2):
+            add[8192, 128](x, y)
+        for mode in (GLOBAL, THREAD_LOCAL, RELAXED):
+            with theirs.capture(mode):
+                for _ in range(200):
+                    add[8192, 128, theirs.stream](x, y)
+                    if "being compiled" not in add.explain() and "not measured yet" not in add.explain():
+                        break
+                    time.sleep(0.02)
+        assert "being measured" in add.explain(), add.explain()
+        """,
+        WEFT_CACHE="off",
     )
 
 

@@ -309,7 +309,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
         changes: (true, true),
         flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
-        doc: "How many neighboring threads of a block one thread does the work of: along x, or a tuple for x, y and z. `threadIdx`, `blockIdx`, `blockDim` and `gridDim` keep the values that the program sees without it, and results are the same. A launch whose block the factors do not divide runs the kernel without it, and so does a kernel whose result could depend on the order of its threads. By default, and with `'auto'`, the compiler estimates the best factors of threads and blocks for GPUs; small launches run without them, and `kernel.explain()` shows the choice. 1 turns it off.",
+        doc: "How many neighboring threads of a block one thread does the work of: along x, or a tuple for x, y and z. `threadIdx`, `blockIdx`, `blockDim` and `gridDim` keep the values that the program sees without it, and results are the same. A launch whose block the factors do not divide runs the kernel without it, and so does a kernel whose result could depend on the order of its threads. By default, and with `'auto'`, launches on a GPU measure which factors of threads and blocks are fastest: the first launch runs the kernel as written, a few later ones run candidates that were compiled in the background, and `kernel.explain()` shows the choice. Small launches run without them. The command uses the compiler's estimate. 1 turns it off.",
         read: Some(|options, value| {
             options.code.choose = *value == OptionValue::Str("auto".to_owned());
             options.says_factors = !options.code.choose && *value != OptionValue::None;
@@ -347,7 +347,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         name: "tune",
         default: "False",
         allowed: "bool",
-        doc: "Measure on the first launches which coarsening factors are fastest: each launch does its work once, with one of a few candidates, and is timed by events of its stream. The best factors for each block shape and grid size are cached in the process and on the disk. No effect if `coarsen` or `coarsen_blocks` sets factors.",
+        doc: "Measure coarsening factors from the first launch on, also in small launches and on the CPU: more candidates than by default, compiled by the launches that measure them. Each launch does its work once, with one candidate, and is timed by events of its stream. The best factors for each block shape and grid size are cached in the process and on the disk. No effect if `coarsen` or `coarsen_blocks` sets factors.",
         read: truth!(tune),
         ..NO_CODE
     },

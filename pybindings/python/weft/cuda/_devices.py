@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import threading
@@ -226,6 +227,7 @@ os.register_at_fork(
     after_in_parent=_weft.after_fork_in_parent,
     after_in_child=_weft.after_fork_in_child,
 )
+atexit.register(_weft.stop_background)
 
 
 def list_devices() -> DeviceList:

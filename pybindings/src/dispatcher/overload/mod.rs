@@ -1,8 +1,8 @@
 //! Compiled kernels: one [`Overload`] for each tuple of argument types and device, and the mapping from a launch's
 //! arguments to its slots ([`Resolved`]).
 //!
-//! A kernel for which [other factors](super::variants::coarsened) are estimated to be faster starts with only its ABI.
-//! Its [`Code`] is compiled on demand, because a large launch runs the variant.
+//! The [`Code`] of a kernel is loaded on demand: launches may run a [variant](super::variants) that another process has
+//! measured.
 
 mod compiled;
 
@@ -24,14 +24,20 @@ use weft_runtime::{Buffer, CodeCache, Executor, Linked, LinkedKind, Linking, Loa
 
 use super::{
     Dispatcher, answers,
-    variants::{Variants, assumptions, coarsened::FactorChoice, in_place, tuned::Tunings},
+    variants::{
+        Variants, assumptions,
+        background::Jobs,
+        coarsened::{FactorChoice, LastChoice},
+        in_place,
+        measured::Tunings,
+    },
 };
 use crate::{
     args::convert::Cast,
     arrays::device_array::DeviceArray,
     devices,
     engine::{
-        Compiled, Definition,
+        Compiled, Definition, Unattended,
         code::KernelCodeCache,
         options,
         timing::{self, Timing},
@@ -55,10 +61,11 @@ pub(crate) struct Overload {
     pub(crate) kernel: Kernel,
     /// The target: `"sm_90"` or `"host"`.
     target: String,
-    /// Its code, compiled on demand.
+    /// The compilation, which may have stopped at the ABI (see
+    /// [`Options::choose`](weft_compiler::request::Options::choose)).
+    pub(super) compiled: Compiled,
+    /// Its code, loaded on demand.
     code: OnceLock<Code>,
-    /// Whether it was loaded from the disk cache instead of compiled.
-    pub(crate) was_cached: bool,
     /// The definition that it was compiled from. Listings that are requested later use the same constants.
     pub(crate) definition: Definition,
     /// The options that it was compiled with.
@@ -75,8 +82,8 @@ pub(crate) struct Overload {
     pub(super) wanted: FactorChoice,
     /// The measurements for that choice.
     pub(super) tunings: Tunings,
-    /// Whether other processes may load it from the cache: the code contains no address of this process.
-    pub(super) is_lasting: bool,
+    /// The variants that are compiled in the background.
+    pub(super) jobs: Jobs,
     /// The buffers of `kept`, each with the number of its stream. Uses in other streams must be recorded.
     pub(crate) lent: Vec<(u64, Arc<dyn Buffer>)>,
 }
@@ -92,6 +99,14 @@ pub(crate) struct Code {
     _life: Option<Py<PyAny>>,
     /// Code and ABI as compiled.
     output: Arc<Output>,
+}
+
+/// A kernel that was compiled and loaded without Python.
+#[derive(Debug)]
+pub(super) struct Built {
+    compiled: Compiled,
+    kernel: Kernel,
+    code: Code,
 }
 
 /// An overload for arguments of certain types.
@@ -119,6 +134,8 @@ pub(crate) struct Resolved {
     pub(super) addresses: Addresses,
     /// The same for the kernel's variants.
     pub(super) variants: Variants<Resolved>,
+    /// The final choice of its last launch that had one.
+    pub(super) last_choice: LastChoice,
 }
 
 /// Objects found while capturing a kernel's functions, besides their definitions.
@@ -208,16 +225,10 @@ impl Code {
             if links.is_empty() { None } else { Some(link(py, links, executor, &output.artifact, jit, keeper)?) };
         let loaded = py.detach(|| {
             let _work = devices::fork::at_work();
-            let module = match (&linked, keeper.filter(|_| links_alone)) {
-                (Some(module), _) => Arc::clone(module),
-                (None, Some(keeper)) => executor.load_cached(&output.artifact, keeper)?,
-                (None, None) => executor.load(&output.artifact)?,
-            };
-            let loaded = module.kernel(kernel)?;
-            if let Some(percent) = jit.carveout {
-                loaded.prefer_shared(percent)?;
+            match &linked {
+                Some(module) => Self::entry(Arc::clone(module), kernel, jit),
+                None => Self::entry(load(executor, &output.artifact, keeper.filter(|_| links_alone))?, kernel, jit),
             }
-            Ok((module, loaded))
         });
         let (module, loaded) = loaded.map_err(|error| errors::runtime(py, &error))?;
         // On the CPU, no code is linked.
@@ -225,11 +236,52 @@ impl Code {
         let life = linked_owner.map_or(Ok(None), |owner| set_up(owner, links, &module))?;
         Ok(Self { loaded, _module: module, _life: life, output: Arc::clone(output) })
     }
+
+    /// The kernel in a loaded module.
+    fn entry(module: Arc<dyn Module>, kernel: &Kernel, jit: &JitOptions) -> Result<LoadedParts, weft_runtime::Error> {
+        let loaded = module.kernel(kernel)?;
+        if let Some(percent) = jit.carveout {
+            loaded.prefer_shared(percent)?;
+        }
+        Ok((module, loaded))
+    }
+
+    /// Loads compiled code that is not linked with other code, without Python. `None` if the device rejects it.
+    pub(super) fn build(
+        executor: &dyn Executor,
+        compiled: Compiled,
+        args: &[ArgType],
+        jit: &JitOptions,
+        request: &Unattended,
+    ) -> Option<Built> {
+        let artifact = &compiled.output.artifact;
+        let kernel = artifact.kernels.first()?.clone();
+        let keeper = KernelCodeCache::of(jit, compiled.is_lasting, &kernel, args, &artifact.target);
+        let _aside = executor.beside_captures();
+        let module = load(executor, artifact, keeper.as_ref().filter(|_| request.caches_machine_code)).ok()?;
+        let (module, loaded) = Self::entry(module, &kernel, jit).ok()?;
+        let code = Self { loaded, _module: module, _life: None, output: Arc::clone(&compiled.output) };
+        Some(Built { compiled, kernel, code })
+    }
+}
+
+/// A module, and the kernel in it.
+type LoadedParts = (Arc<dyn Module>, Arc<dyn LoadedKernel>);
+
+/// Loads code that is not linked with other code.
+fn load(
+    executor: &dyn Executor,
+    artifact: &Artifact,
+    keeper: Option<&KernelCodeCache>,
+) -> Result<Arc<dyn Module>, weft_runtime::Error> {
+    match keeper {
+        Some(keeper) => executor.load_cached(artifact, keeper),
+        None => executor.load(artifact),
+    }
 }
 
 impl Overload {
-    /// Compiles for the current device and loads the code, unless the compilation stops at the ABI (see
-    /// [`Options::choose`](weft_compiler::request::Options::choose)).
+    /// Compiles for the current device. Nothing is loaded, apart from linked code.
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
         mut definition: Definition,
@@ -241,47 +293,70 @@ impl Overload {
         let executor = devices::current(py)?;
         let target = options::target(py, &executor.target())?;
         let mut compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
-        let Found { kept, links } = found;
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler returned no kernel"));
         };
-        // Linked code is notified with its owner, so the code must be loaded now.
-        if !links.is_empty() && !compiled.output.artifact.has_code() {
-            compiled = answers::code(py, &definition, args, &target, jit, Keep::default())?;
-        }
         let code = OnceLock::new();
-        if compiled.output.artifact.has_code() {
-            let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &links)?;
+        // Linked code is notified with its owner, so the code must be loaded now.
+        if !found.links.is_empty() {
+            if !compiled.output.artifact.has_code() {
+                compiled = answers::code(py, &definition, args, &target, jit, Keep::default())?;
+            }
+            let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &found.links)?;
             let _new = code.set(loaded);
         }
-        let Compiled { output, was_cached, is_lasting } = compiled;
         Ok(Self {
             args: args.to_vec(),
             device: devices::current_id(),
             executor,
             kernel,
-            target: output.artifact.target.clone(),
+            target: compiled.output.artifact.target.clone(),
+            compiled,
             code,
-            was_cached,
             definition,
             jit: jit.clone(),
-            lent: kept
+            lent: found
+                .kept
                 .iter()
                 .filter_map(|array| {
                     array.bind(py).cast::<DeviceArray>().ok().and_then(|array| array.get().lent.clone())
                 })
                 .collect(),
-            kept,
-            links,
+            kept: found.kept,
+            links: found.links,
             most: jit.code.assumptions,
             variants: Variants::default(),
             wanted: FactorChoice::default(),
             tunings: Tunings::default(),
-            is_lasting,
+            jobs: Jobs::default(),
         })
     }
 
-    /// Its code. Compiles and loads it on first use.
+    /// A variant of it that was compiled in the background with these options.
+    pub(super) fn variant_of(&self, py: Python<'_>, jit: JitOptions, built: Built) -> Self {
+        let Built { compiled, kernel, code } = built;
+        Self {
+            args: self.args.clone(),
+            device: self.device,
+            executor: Arc::clone(&self.executor),
+            kernel,
+            target: self.target.clone(),
+            compiled,
+            code: OnceLock::from(code),
+            definition: self.definition.clone(),
+            jit,
+            lent: self.lent.clone(),
+            kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
+            links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
+            most: self.most,
+            variants: Variants::default(),
+            wanted: FactorChoice::default(),
+            tunings: Tunings::default(),
+            jobs: Jobs::default(),
+        }
+    }
+
+    /// Its code. Loads it on first use, and compiles it if the compilation stopped at the ABI.
     ///
     /// # Errors
     ///
@@ -290,13 +365,33 @@ impl Overload {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let timing = Timing::start(py, "look up")?;
+        let has_code = self.compiled.output.artifact.has_code();
+        let timing = Timing::start(py, if has_code { "load" } else { "look up" })?;
         let target = options::target(py, &self.executor.target())?;
-        let compiled = answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?;
-        let of = (&compiled, &self.kernel, self.args.as_slice());
+        let compiled = if has_code {
+            self.compiled.clone()
+        } else {
+            answers::code(py, &self.definition, &self.args, &target, &self.jit, Keep::default())?
+        };
+        let code = self.load(py, &compiled)?;
+        timing.print(py, || {
+            let what = if has_code { "loaded" } else { "as written" };
+            format!("{}, {what}{}", self.shown(), if compiled.was_cached && !has_code { ", cached" } else { "" })
+        })?;
+        Ok(code)
+    }
+
+    /// Loads its code if the compilation did not stop at the ABI, as a part of the measured time of the compilation.
+    pub(super) fn load_compiled(&self, py: Python<'_>) -> PyResult<()> {
+        if self.code.get().is_none() && self.compiled.output.artifact.has_code() {
+            self.load(py, &self.compiled)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, py: Python<'_>, compiled: &Compiled) -> PyResult<&Code> {
+        let of = (compiled, &self.kernel, self.args.as_slice());
         let code = Code::load(None, py, &*self.executor, of, &self.jit, &self.links)?;
-        let cached = if compiled.was_cached { ", cached" } else { "" };
-        timing.print(py, || format!("{}, unspecialized{cached}", self.shown()))?;
         // If another thread has loaded it first, that code is used.
         Ok(self.code.get_or_init(|| code))
     }
@@ -310,7 +405,13 @@ impl Overload {
         Ok(&self.code(py)?.loaded)
     }
 
-    /// Its code, if it was compiled.
+    /// Its code as it was compiled, if the compilation did not stop at the ABI.
+    pub(super) fn code_bytes(&self) -> Option<&[u8]> {
+        let artifact = &self.compiled.output.artifact;
+        if artifact.has_code() { Some(&artifact.code) } else { self.made().map(Code::bytes) }
+    }
+
+    /// Its code, if it was loaded.
     pub(super) fn made(&self) -> Option<&Code> {
         self.code.get()
     }
@@ -352,6 +453,7 @@ impl Overload {
             casts: casts.into(),
             bounds,
             variants: Variants::default(),
+            last_choice: LastChoice::default(),
         })
     }
 }

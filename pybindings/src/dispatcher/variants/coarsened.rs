@@ -1,5 +1,5 @@
 //! Variants of a kernel in which one thread does the work of several adjacent threads. The factors come from `coarsen`
-//! of `cuda.jit`, from the setting, from an estimate of the compiler, or from [measurements](super::tuned).
+//! of `cuda.jit`, from the setting, or from [measurements](super::measured).
 //!
 //! A variant is compiled when a launch first needs it; the kernel owns it. A launch whose size is not divisible by the
 //! factors runs the kernel itself. So do all launches if the compiler does not coarsen the kernel.
@@ -7,11 +7,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use weft_artifact::{Assumptions, Factors, Tools};
+use weft_artifact::{Assumptions, Candidate, Factors, Tools};
 use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
 use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
 
-use super::{Kind, tuned::Timed};
+use super::{
+    Kind,
+    measured::{Choice, Effort, Timed},
+};
 use crate::{
     devices,
     dispatcher::{
@@ -20,9 +23,9 @@ use crate::{
     },
 };
 
-/// The number of times that a launch must fill the device with threads for an estimate to hold. Smaller launches need
-/// all their threads to hide memory latency. For merged blocks, the device is full with as many threads as the kernel's
-/// registers allow.
+/// The number of times that a launch must fill the device with threads for coarsening to be considered. Smaller launches
+/// need all their threads to hide memory latency. For merged blocks, the device is full with as many threads as the
+/// kernel's registers allow.
 const LEAST_WAVES: u64 = 2;
 
 /// How the coarsening factors of launches are chosen.
@@ -30,10 +33,8 @@ const LEAST_WAVES: u64 = 2;
 pub(in crate::dispatcher) enum FactorChoice {
     /// These.
     Factors(Factors),
-    /// The compiler estimates the best factors.
-    Estimate,
     /// The best factors are measured.
-    Measure,
+    Measure(Effort),
 }
 
 impl Default for FactorChoice {
@@ -109,16 +110,23 @@ impl Dispatcher {
         let wanted = match settings.coarsen {
             CoarsenChoice::Factors(factors) => FactorChoice::Factors(factors),
             CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.says_factors => FactorChoice::Factors(own),
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => FactorChoice::Measure,
-            CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => FactorChoice::Estimate,
-            // The estimate is for GPUs. A debugger must show the program's own threads.
-            CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => FactorChoice::Estimate,
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.tune || settings.tune => {
+                FactorChoice::Measure(Effort::Foreground)
+            }
+            // Variants may differ in the order of atomic operations, and the choice depends on time.
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if jit.code.reproducible => {
+                FactorChoice::Factors(Factors::NONE)
+            }
+            CoarsenChoice::Kernel | CoarsenChoice::Auto if is_gpu && jit.code.choose => {
+                FactorChoice::Measure(Effort::Background)
+            }
+            // The compiler's candidates are for GPUs. A debugger must show the program's own threads.
+            CoarsenChoice::Auto if is_gpu && jit.code.opt && !jit.code.debug => {
+                FactorChoice::Measure(Effort::Background)
+            }
             CoarsenChoice::Kernel | CoarsenChoice::Auto => FactorChoice::Factors(Factors::NONE),
         };
-        jit.code.choose = match wanted {
-            FactorChoice::Factors(_) => false,
-            FactorChoice::Estimate | FactorChoice::Measure => true,
-        };
+        jit.code.choose = wanted == FactorChoice::Measure(Effort::Foreground);
         Ok((jit, wanted))
     }
 }
@@ -142,8 +150,8 @@ impl Resolved {
         let factors = match overload.wanted {
             FactorChoice::Factors(factors) if factors == Factors::NONE => return Ok(self),
             FactorChoice::Factors(factors) => fitting(factors, config),
-            FactorChoice::Estimate => overload.estimated(config),
-            FactorChoice::Measure => overload.best(config),
+            FactorChoice::Measure(Effort::Background) if !overload.has_waves(config) => return Ok(self),
+            FactorChoice::Measure(effort) => overload.best(effort, config),
         };
         self.for_factors(owner, factors, config)
     }
@@ -162,22 +170,38 @@ impl Resolved {
         if config.has_clusters() {
             return Ok((self.for_block(owner, config)?, None));
         }
-        match self.overload.wanted {
+        let effort = match self.overload.wanted {
             FactorChoice::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
-            FactorChoice::Estimate => {
-                let factors = self.loaded_in_a_capture(owner.py(), self.overload.estimated(config), config, stream);
+            FactorChoice::Measure(Effort::Background) if !self.overload.has_waves(config) => {
+                if self.overload.made().is_some() {
+                    return Ok((self, None));
+                }
+                let factors = self.loaded_in_a_capture(owner.py(), Factors::NONE, config, stream);
                 return Ok((self.for_factors(owner, factors, config)?, None));
             }
-            FactorChoice::Measure => {}
+            FactorChoice::Measure(effort) => effort,
+        };
+        match self.last_choice.get(config) {
+            Some(Chosen::AsWritten) => return Ok((self, None)),
+            Some(Chosen::Variant(variant)) => return Ok((variant, None)),
+            None => {}
         }
-        let (factors, timed) = self.overload.tuned(owner.py(), config, stream);
+        let Choice { factors, timed, is_final } = self.measured(owner, effort, config, stream)?;
+        let factors = self.loaded_in_a_capture(owner.py(), factors, config, stream);
         let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
-        // The compiler rejected the candidate.
-        if chosen.overload.jit.code.coarsen != factors {
-            timed.into_iter().for_each(Timed::refused);
-            return Ok((chosen, None));
+        let is_chosen = chosen.overload.jit.code.coarsen == factors;
+        if is_final && is_chosen {
+            let is_variant = !Arc::ptr_eq(&chosen, &self);
+            let choice = if is_variant { Chosen::Variant(Arc::clone(&chosen)) } else { Chosen::AsWritten };
+            self.last_choice.set(config, choice);
         }
-        Ok((chosen, timed))
+        match timed {
+            // The compiler rejected the candidate.
+            Some(timed) if !is_chosen => timed.refused(),
+            Some(timed) => return Ok((chosen, Some(timed))),
+            None => {}
+        }
+        Ok((chosen, None))
     }
 
     /// The factors of a launch. If the stream is being captured, only factors of loaded code are considered, because
@@ -247,40 +271,31 @@ impl Resolved {
 }
 
 impl Overload {
-    /// The factors of the kernel's candidates that fit a launch, the most promising ones first.
-    pub(in crate::dispatcher) fn candidates<'a>(
-        &'a self,
+    /// The candidates that fit a launch, the most promising ones first.
+    pub(super) fn candidates<'a>(
+        &self,
+        candidates: &'a [Candidate],
         config: &LaunchConfig,
-    ) -> impl Iterator<Item = &'a weft_artifact::Candidate> {
+    ) -> impl Iterator<Item = &'a Candidate> + use<'a> {
         let is_gpu = self.executor.kind() == "cuda";
         let config = *config;
-        self.kernel.coarsening.candidates.iter().filter(move |candidate| {
+        candidates.iter().filter(move |candidate| {
             let in_one = u64::from(candidate.factors.threads_in_one());
             let fewest = if is_gpu { u64::from(candidate.fewest) } else { 1 };
             fitting(candidate.factors, &config) != Factors::NONE && threads(&config) / in_one >= fewest
         })
     }
 
-    /// The same if there is a choice. A kernel without a profitable estimate is not coarsened.
-    pub(in crate::dispatcher) fn decided(&self, wanted: FactorChoice) -> FactorChoice {
-        match wanted {
-            FactorChoice::Estimate if !self.kernel.coarsening.is_worth_it() => FactorChoice::Factors(Factors::NONE),
-            FactorChoice::Factors(_) | FactorChoice::Estimate | FactorChoice::Measure => wanted,
-        }
+    /// Whether a launch has enough threads for coarsening.
+    fn has_waves(&self, config: &LaunchConfig) -> bool {
+        let capability = self.executor.attributes().compute_capability;
+        self.fills_device(config, 1, LEAST_WAVES * threads_at_once(capability))
     }
 
-    /// The estimate's choice for a launch: no coarsening for a small one.
-    fn estimated(&self, config: &LaunchConfig) -> Factors {
-        let capability = self.executor.attributes().compute_capability;
-        if !self.fills_device(config, 1, LEAST_WAVES * threads_at_once(capability)) {
-            return Factors::NONE;
-        }
-        let best = self.candidates(config).find(|candidate| {
-            let copies = u64::from(candidate.factors.copies());
-            let is_large = || self.fills_device(config, copies, u64::from(candidate.at_once));
-            candidate.is_worth_it() && (candidate.factors.blocks_in_one() == 1 || is_large())
-        });
-        best.map_or(Factors::NONE, |candidate| candidate.factors)
+    /// Whether a launch has enough threads for a candidate: with merged blocks, all that can be resident.
+    pub(super) fn leaves_waves(&self, config: &LaunchConfig, candidate: &Candidate) -> bool {
+        let copies = u64::from(candidate.factors.copies());
+        candidate.factors.blocks_in_one() == 1 || self.fills_device(config, copies, u64::from(candidate.at_once))
     }
 
     /// Whether a launch has at least `at_once` threads for each multiprocessor after `copies` threads are merged into
@@ -291,13 +306,47 @@ impl Overload {
     }
 }
 
+/// The final choice of a kernel's last launch that had one: a launch of the same shape needs no other lookup.
+#[derive(Debug, Default)]
+pub(in crate::dispatcher) struct LastChoice(Mutex<Option<FinalChoice>>);
+
+#[derive(Debug)]
+struct FinalChoice {
+    grid: [u32; 3],
+    block: [u32; 3],
+    chosen: Chosen,
+}
+
+/// The choice for a launch.
+#[derive(Clone, Debug)]
+enum Chosen {
+    /// The kernel as written.
+    AsWritten,
+    /// A variant.
+    Variant(Arc<Resolved>),
+}
+
+impl LastChoice {
+    fn get(&self, config: &LaunchConfig) -> Option<Chosen> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last.as_ref()?;
+        (last.grid == config.grid && last.block == config.block).then(|| last.chosen.clone())
+    }
+
+    fn set(&self, config: &LaunchConfig, chosen: Chosen) {
+        let new = Some(FinalChoice { grid: config.grid, block: config.block, chosen });
+        let old = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), new);
+        drop(old);
+    }
+}
+
 /// The factors if a launch is divisible by them, else no coarsening.
 fn fitting(factors: Factors, config: &LaunchConfig) -> Factors {
     if factors.divide(config.grid, config.block).is_some() { factors } else { Factors::NONE }
 }
 
 /// Threads of a block.
-fn threads(config: &LaunchConfig) -> u64 {
+pub(super) fn threads(config: &LaunchConfig) -> u64 {
     product(config.block)
 }
 

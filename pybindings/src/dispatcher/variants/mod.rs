@@ -2,20 +2,22 @@
 //!
 //! A kernel that is compiled for the argument types of a launch has four kinds of variants, chosen in this order:
 //!
-//! 1. [`coarsened`]: a thread does the work of several. `coarsen`, or an estimate of the compiler, gives the factors.
-//! 2. [`tuned`]: the factors are measured on launches of the same shape.
+//! 1. [`coarsened`]: a thread does the work of several. `coarsen` gives the factors.
+//! 2. [`measured`]: the factors are measured on launches of the same shape.
 //! 3. [`in_place`]: the kernel bounds-checks its stores, so that it can write large host arrays in place.
 //! 4. [`assumptions`]: the kernel assumes less about its launches. The choice depends on the addresses of arrays, so it
 //!    follows the staging of host arrays.
 //!
-//! A variant is compiled when a launch first needs it. The kernel owns it, and it may have variants of its own: a
+//! A variant is compiled when a launch first needs it, or in the [`background`] if it is only a candidate. The kernel
+//! owns it, and it may have variants of its own: a
 //! coarsened kernel has some with other assumptions. All variants have the kernel's types, so they are compiled even
 //! after the compilation of new types is disabled.
 
 pub(super) mod assumptions;
+pub(super) mod background;
 pub(super) mod coarsened;
 pub(super) mod in_place;
-pub(super) mod tuned;
+pub(super) mod measured;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +26,12 @@ use weft_artifact::{Assumptions, Factors};
 use weft_compiler::request::JitOptions;
 use weft_runtime::{LaunchConfig, Stream};
 
-use self::{assumptions::ByAssumptions, coarsened::ByFactors, tuned::Timed};
+use self::{
+    assumptions::ByAssumptions,
+    background::Readiness,
+    coarsened::{ByFactors, FactorChoice},
+    measured::{Effort, Timed},
+};
 use super::{
     Dispatcher,
     launch::{make_slots, settle_cells},
@@ -148,7 +155,8 @@ impl Resolved {
         slots: &mut Vec<u64>,
     ) -> PyResult<Selected> {
         let Launch { owner, config, stream, is_prepared } = *launch;
-        let (mut kernel, timed) =
+        let plain = Arc::clone(&self);
+        let (mut kernel, mut timed) =
             if is_prepared { (self.for_block(owner, config)?, None) } else { self.for_launch(owner, config, stream)? };
         arguments.lend(&kernel.overload.lent);
         let mut staging = Staging::default();
@@ -165,7 +173,18 @@ impl Resolved {
         }
         settle_cells(&kernel, arguments);
         if let Some(assumptions) = kernel.assumptions_for(config, arguments) {
-            kernel = kernel.variant(owner, Kind::Assuming(assumptions))?;
+            let kind = Kind::Assuming(assumptions);
+            let is_candidate = plain.overload.wanted == FactorChoice::Measure(Effort::Background)
+                && !Arc::ptr_eq(&plain.overload, &kernel.overload);
+            if is_candidate && kernel.overload.readiness(owner.py(), kind)? != Readiness::Available {
+                // The launch does not wait for a variant of a candidate.
+                (kernel, timed) = (plain, None);
+                if let Some(assumptions) = kernel.assumptions_for(config, arguments) {
+                    kernel = kernel.variant(owner, Kind::Assuming(assumptions))?;
+                }
+            } else {
+                kernel = kernel.variant(owner, kind)?;
+            }
         }
         make_slots(&kernel, arguments, slots);
         kernel.fill_bounds(&staging.written, slots);
@@ -204,7 +223,8 @@ impl Overload {
         };
         let mut compiled = Self::compile(owner, self.definition.clone(), &self.args, &jit, found)?;
         compiled.most = self.most;
-        let cached = if compiled.was_cached { ", cached" } else { "" };
+        compiled.load_compiled(py)?;
+        let cached = if compiled.compiled.was_cached { ", cached" } else { "" };
         timing.print(py, || format!("{}, {}{cached}", compiled.shown(), kind.shown(&compiled)))?;
         Ok(self.variants.add(kind, Arc::new(compiled)))
     }
