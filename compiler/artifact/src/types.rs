@@ -19,8 +19,9 @@ pub const MAX_NDIM: usize = 7;
 pub const EXTENT_BITS: u32 = 48;
 
 /// The largest extent of an array, and the most threads along an axis, in a launch for which `Assumptions::small`
-/// holds. It is a little below 2^31, so that expressions with an index, such as `x + i - 3`, fit in `int32` as well.
-pub const SMALL_EXTENT: i32 = i32::MAX - (1 << 16);
+/// holds. It is a little below 2^30, so that expressions with an index and the sum of two extents fit in `int32` as well:
+/// `x + i - 3`, or the number of diagonals of a square, `2 * n - 1`.
+pub const SMALL_EXTENT: i32 = (1 << 30) - (1 << 16);
 
 /// The maximum number of values in a tuple, including those of nested tuples.
 pub const MAX_LEAVES: usize = 10_000;

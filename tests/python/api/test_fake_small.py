@@ -25,8 +25,8 @@ LAUNCHES = [
     (2**31, 1, 4, True),
     (-(2**31), 1, 4, False),
     (-(2**31) - 1, 1, 4, True),
-    (5, 2**22 - 2**8, 512, False),
-    (5, 2**22 - 2**7, 512, True),
+    (5, 2**21 - 2**7, 512, False),
+    (5, 2**21 - 2**7 + 1, 512, True),
 ]
 
 
@@ -47,18 +47,18 @@ print(len(scale.overloads), flush=True)
 # The tests use only the array's shape, its strides in elements of eight bytes, and whether it is too large. Nothing
 # runs, so no element is read.
 ARRAYS = [
-    ("x[0, 0]", (2, 2**30 - 1), "C", False),
-    ("x[0, 0]", (2, 2**30), "C", True),
+    ("x[0, 0]", (2, 2**30 - 2**16), "C", False),
+    ("x[0, 0]", (2, 2**30 - 2**16 + 1), "C", True),
     ("x[0, 0]", (2**16, 2**16), "C", True),
-    ("x[0, 0]", (0, 2**30), "C", False),
-    ("x[out[0]]", (2**31 - 2**16 - 1,), "C", False),
-    ("x[out[0]]", (2**31 - 2**16,), "C", True),
+    ("x[0, 0]", (0, 2**30 - 2**16), "C", False),
+    ("x[out[0]]", (2**30 - 2**16,), "C", False),
+    ("x[out[0]]", (2**30 - 2**16 + 1,), "C", True),
     ("x[0]", (2**28 - 1,), (1,), False),
     ("x[0]", (2**27,), (2,), True),
     ("x[0]", (2**27,), (-2,), True),
     ("x[0, 1]", (2**30, 2**30), (0, 0), False),
     ("x[0, 1]", (2**20, 2**8), (2**8, 1), True),
-    ("x.size", (2, 2**30), "C", False),
+    ("x.size", (2, 2**30 - 2**16), "C", False),
 ]
 
 
