@@ -174,6 +174,7 @@ impl Resolved {
             FactorChoice::Factors(_) => return Ok((self.for_block(owner, config)?, None)),
             FactorChoice::Measure(Effort::Background) if !self.overload.has_waves(config) => {
                 if self.overload.made().is_some() {
+                    self.overload.tunings.use_now(Factors::NONE);
                     return Ok((self, None));
                 }
                 let factors = self.loaded_in_a_capture(owner.py(), Factors::NONE, config, stream);
@@ -182,8 +183,14 @@ impl Resolved {
             FactorChoice::Measure(effort) => effort,
         };
         match self.last_choice.get(config) {
-            Some(Chosen::AsWritten) => return Ok((self, None)),
-            Some(Chosen::Variant(variant)) => return Ok((variant, None)),
+            Some(Chosen::AsWritten) => {
+                self.overload.tunings.use_now(Factors::NONE);
+                return Ok((self, None));
+            }
+            Some(Chosen::Variant(variant)) => {
+                self.overload.tunings.use_now(variant.overload.jit.code.coarsen);
+                return Ok((variant, None));
+            }
             None => {}
         }
         let Choice { factors, timed, is_final } = self.measured(owner, effort, config, stream)?;

@@ -21,7 +21,7 @@ use std::{
     fmt::Write as _,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -72,13 +72,24 @@ pub(in crate::dispatcher) struct Tunings {
     state: Mutex<TuningState>,
     /// The compiler has no candidates: launches need no lookup.
     has_none: AtomicBool,
+    /// The [packed](pack) factors of the last launch; 0 if no launch had a choice.
+    in_use: AtomicU32,
 }
 
 #[derive(Debug, Default)]
 struct TuningState {
     tunings: HashMap<LaunchGroup, Arc<Tuning>>,
-    /// The factors of the last launch that had a choice.
-    in_use: Option<Factors>,
+}
+
+/// Factors in one number that is not 0: two bits for the logarithm of each.
+fn pack(factors: Factors) -> u32 {
+    let extents = factors.threads.into_iter().chain(factors.blocks);
+    extents.fold(1, |packed, factor| packed << 2 | factor.trailing_zeros() & 3)
+}
+
+fn unpack(packed: u32) -> Factors {
+    let factor = |index: u32| 1 << (packed >> (2 * index) & 3);
+    Factors { threads: [factor(5), factor(4), factor(3)], blocks: [factor(2), factor(1), factor(0)] }
 }
 
 impl Tunings {
@@ -88,12 +99,12 @@ impl Tunings {
 
     /// Records the variant that a launch runs.
     pub(in crate::dispatcher) fn use_now(&self, factors: Factors) {
-        self.lock().in_use = Some(factors);
+        self.in_use.store(pack(factors), Ordering::Relaxed);
     }
 
     /// The factors of the last launch. `None` if no launch had a choice.
     pub(in crate::dispatcher) fn last(&self) -> Option<Factors> {
-        self.lock().in_use
+        Some(self.in_use.load(Ordering::Relaxed)).filter(|packed| *packed != 0).map(unpack)
     }
 
     /// The lines of text for each launch group.
@@ -242,6 +253,18 @@ impl Overload {
     /// may run.
     fn adopt(&self, py: Python<'_>, tuning: &Tuning, config: &LaunchConfig) -> PyResult<()> {
         let awaited = std::mem::replace(&mut tuning.lock().awaited, Awaited::Elsewhere);
+        let adopted = self.adopt_some(py, tuning, config, awaited);
+        if adopted.is_err() {
+            // Nothing more is measured.
+            let mut measured = tuning.lock();
+            measured.awaited = Awaited::Variants(Vec::new());
+            measured.samples.complete();
+        }
+        adopted
+    }
+
+    /// The same; `awaited` are the candidates that are not measured yet.
+    fn adopt_some(&self, py: Python<'_>, tuning: &Tuning, config: &LaunchConfig, awaited: Awaited) -> PyResult<()> {
         let awaited = match awaited {
             Awaited::Elsewhere => return Ok(()),
             Awaited::Variants(awaited) => awaited,
