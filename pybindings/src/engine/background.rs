@@ -8,6 +8,7 @@
 use std::{
     cell::RefCell,
     collections::VecDeque,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -49,8 +50,12 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a job. Returns whether it will run: not if the interpreter ends or the system can start no thread.
+/// Adds a job. Returns whether it will run: not if the interpreter ends, if the system can start no thread, or in a
+/// launch by a function that Python calls for a fork.
 pub(crate) fn submit(_py: Python<'_>, job: impl Fn(Poll<'_>) -> Option<()> + Send + 'static) -> bool {
+    if HELD.with_borrow(Option::is_some) {
+        return false;
+    }
     let mut queue = lock();
     if queue.is_closed {
         return false;
@@ -95,11 +100,14 @@ fn wait() {
     }
 }
 
-/// Runs a job until it is done. One that gave up for a fork is repeated after it.
+/// Runs a job until it is done. One that gave up for a fork is repeated after it. One that panics is done: the thread is
+/// needed for others, and the panic's message was printed.
 fn work(job: &Job) {
     while !ENDS.load(Ordering::Relaxed) {
         let _work = fork::at_work();
-        if job(&|| ENDS.load(Ordering::Relaxed) || fork::is_wanted()).is_some() {
+        let poll = || ENDS.load(Ordering::Relaxed) || fork::is_wanted();
+        let done = panic::catch_unwind(AssertUnwindSafe(|| job(&poll)));
+        if !matches!(done, Ok(None)) {
             return;
         }
     }
@@ -116,7 +124,6 @@ pub(crate) fn stop_background(py: Python<'_>) {
         std::mem::take(&mut queue.threads)
     };
     CHANGED.notify_all();
-    // A panic of a job was printed.
     py.detach(|| threads.into_iter().for_each(|thread| drop(thread.join())));
 }
 
