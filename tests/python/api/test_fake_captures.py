@@ -265,8 +265,15 @@ def test_code_is_loaded_in_the_background_during_a_capture(run) -> None:
                         break
                     time.sleep(0.02)
         assert "being measured" in add.explain(), add.explain()
+        own = cuda.stream()
+        for mode in (GLOBAL, THREAD_LOCAL, RELAXED):
+            with theirs.capture(mode):
+                for _ in range(20):
+                    add[8192, 128, own](x, y)
+        assert " is used" in add.explain(), add.explain()
         """,
         WEFT_CACHE="off",
+        FAKE_TIMES="128:9,64:6,32:3",
     )
 
 

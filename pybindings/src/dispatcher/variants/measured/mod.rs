@@ -232,7 +232,11 @@ impl Overload {
         }
         let mut measured = tuning.lock();
         let is_new = measured.samples.winner.is_none();
-        measured.settle(executor);
+        {
+            // A query of an event would invalidate a capture of another stream.
+            let _aside = executor.beside_captures();
+            measured.settle(executor);
+        }
         if measured.samples.winner.is_some() {
             let factors = measured.samples.factors();
             drop(measured);
