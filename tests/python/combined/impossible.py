@@ -38,7 +38,8 @@ def reason(one: str, two: str) -> str:
         return MERGED
     if "quotient-index-split" in pair and other["quotient-index-split"] in (*SYNCHRONIZED, *SHARED):
         return QUOTIENT
-    if "boundary-partition" in pair and other["boundary-partition"] in SYNCHRONIZED:
+    # The threads of a warp that is a block may synchronize with no barrier.
+    if "boundary-partition" in pair and other["boundary-partition"] in {*SYNCHRONIZED} - {"warp-as-block"}:
         return BOUNDARY
     versions = {"quotient-index-split", "short-extent-version", "boundary-partition"}
     if pair <= versions:
