@@ -171,7 +171,7 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
     function = case.make(cuda).py_func
     given = args if xp is np else tuple(cuda.as_cuda_array(a) if getattr(a, "shape", ()) else a for a in args)
     ways = all_factors(work, 1 if xp is np else 32)
-    ways |= {"estimate": {"coarsen": "auto"}, "tuned": {"tune": True, "cache": False}}
+    ways |= {"tuned": {"tune": True, "cache": False}}
     row: dict[str, Any] = {"kernel": case.name, "block": work.block, "grid": work.grid, "times": {}, "wrong": []}
     row["candidates"], row["note"] = candidates(case)
     ready = {}
@@ -197,9 +197,10 @@ def swept(case: Case, xp: Any, clock: Any, size: str) -> dict[str, Any]:
         for name, (_, launches, count) in ready.items():
             times[name].append(clock.queue_us(launches, count))
     row["times"] = {name: statistics.median(values) for name, values in times.items()}
-    for name in ("estimate", "tuned"):
-        told = ready[name][0].explain()
-        row[f"{name} ran"] = told.partition("the last launch ran ")[2].split("\n")[0] or NONE
+    row["tuned ran"] = ready["tuned"][0].explain().partition("the last launch ran ")[2].split("\n")[0] or NONE
+    # The factors that the estimate recommends for launches that they divide.
+    recommended = named(*row["candidates"][0][:2])[0] if row["note"].startswith("worth") else NONE
+    row["estimate ran"] = recommended if recommended in ready else NONE
     return row
 
 
@@ -219,10 +220,9 @@ def sweep(cases: list[Case], xp: Any, clock: Any, size: str) -> list[dict[str, A
             continue
         times = row["times"]
         plain = times[NONE]
-        forced = {name: each for name, each in times.items() if name not in ("estimate", "tuned")}
+        forced = {name: each for name, each in times.items() if name != "tuned"}
         best = min(forced, key=lambda name: forced[name])
-        # The time of the forced run with the estimate's factors: a difference to the automatic launch is noise.
-        chosen = forced.get(row["estimate ran"], times["estimate"])
+        chosen = forced[row["estimate ran"]]
         row |= {"best": best, "estimate / best": chosen / forced[best], "tuned / best": times["tuned"] / forced[best]}
         wrong = " WRONG: " + ", ".join(row["wrong"]) if row["wrong"] else ""
         print(tables.line(case.name + wrong, f"{plain:.1f}", best, f"{forced[best] / plain:.3f}", row["estimate ran"],
