@@ -71,7 +71,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_COARSEN",
         default: "auto",
         allowed: "auto, kernel, off, 1, 2, 4, or these for x, y and z with commas between, such as 1,2",
-        doc: "How many neighboring threads of a block one thread does the work of, in all kernels whose results cannot change and all launches whose block the factors divide. `auto`: what `cuda.jit(coarsen=..., coarsen_blocks=...)` sets, else what launches measure, on GPUs. `kernel`: what they set, else `off`.",
+        doc: "The number of adjacent threads of a block whose work one thread does, in all kernels whose results cannot change and all launches whose block the factors divide. `auto`: what `cuda.jit(coarsen=..., coarsen_blocks=...)` sets, else what launches measure, on GPUs. `kernel`: what they set, else `off`.",
         parse: |settings, value| {
             settings.coarsen = match value {
                 "kernel" => CoarsenChoice::Kernel,
@@ -86,7 +86,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_COARSEN_BLOCKS",
         default: "1",
         allowed: "1, 2, 4, or these for x, y and z with commas between, such as 2,2, along axes that WEFT_COARSEN leaves at 1",
-        doc: "How many neighboring blocks of the grid one block does the work of, in all kernels without shared memory whose results cannot change and all launches whose grid the factors divide. `1`: what `WEFT_COARSEN` sets.",
+        doc: "The number of adjacent blocks of the grid whose work one block does, in all kernels without shared memory whose results cannot change and all launches whose grid the factors divide. `1`: what `WEFT_COARSEN` sets.",
         parse: |settings, value| {
             let blocks = Factors::axes(value)?;
             if blocks != [1; 3] {

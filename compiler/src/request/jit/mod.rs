@@ -309,7 +309,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "1, 2, 4, a tuple of up to three of these, or 'auto'",
         changes: (true, true),
         flag: Flag::Value("coarsen", "X[,Y[,Z]]"),
-        doc: "How many neighboring threads of a block one thread does the work of: along x, or a tuple for x, y and z. `threadIdx`, `blockIdx`, `blockDim` and `gridDim` keep the values that the program sees without it, and results are the same. A launch whose block the factors do not divide runs the kernel without it, and so does a kernel whose result could depend on the order of its threads. By default, and with `'auto'`, launches on a GPU measure which factors of threads and blocks are fastest: the first launch runs the kernel as written, a few later ones run candidates that were compiled in the background, and `kernel.explain()` shows the choice. Small launches run without them. The command uses the compiler's estimate. 1 turns it off.",
+        doc: "The number of adjacent threads of a block whose work one thread does: along x, or a tuple for x, y and z. `threadIdx`, `blockIdx`, `blockDim` and `gridDim` keep the values that the program sees without it, and results are the same. A launch whose block the factors do not divide runs the kernel without it, and so does a kernel whose result could depend on the order of its threads. By default, and with `'auto'`, launches on a GPU measure which factors of threads and blocks are fastest: the first launch runs the kernel as written, a few later ones run candidates that were compiled in the background, and `kernel.explain()` shows the choice. Small launches run without them. The command uses the compiler's estimate. 1 turns it off.",
         read: Some(|options, value| {
             options.code.choose = *value == OptionValue::Str("auto".to_owned());
             options.says_factors = !options.code.choose && *value != OptionValue::None;
@@ -327,7 +327,7 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         allowed: "1, 2, 4 or a tuple of up to three of these",
         changes: (true, true),
         flag: Flag::Value("coarsen-blocks", "X[,Y[,Z]]"),
-        doc: "How many neighboring blocks of the grid one block does the work of: along x, or a tuple for x, y and z. May be combined with `coarsen` along other axes: `coarsen=2, coarsen_blocks=(1, 2)`. A launch whose grid the factors do not divide runs the kernel without it, and so does a kernel with shared memory.",
+        doc: "The number of adjacent blocks of the grid whose work one block does: along x, or a tuple for x, y and z. May be combined with `coarsen` along other axes: `coarsen=2, coarsen_blocks=(1, 2)`. A launch whose grid the factors do not divide runs the kernel without it, and so does a kernel with shared memory.",
         read: Some(|options, value| {
             if *value == OptionValue::None {
                 return Ok(());
