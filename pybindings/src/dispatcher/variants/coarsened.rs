@@ -194,8 +194,9 @@ impl Resolved {
             None => {}
         }
         let Choice { factors, timed, is_final } = self.measured(owner, effort, config, stream)?;
-        let factors = self.loaded_in_a_capture(owner.py(), factors, config, stream);
-        let chosen = Arc::clone(&self).for_factors(owner, factors, config)?;
+        let loaded = self.loaded_in_a_capture(owner.py(), factors, config, stream);
+        let chosen = Arc::clone(&self).for_factors(owner, loaded, config)?;
+        // Not if the compiler or the device rejects it, or if a capture needs other code.
         let is_chosen = chosen.overload.jit.code.coarsen == factors;
         if is_final && is_chosen {
             let is_variant = !Arc::ptr_eq(&chosen, &self);
@@ -203,7 +204,6 @@ impl Resolved {
             self.last_choice.set(config, choice);
         }
         match timed {
-            // The compiler rejected the candidate.
             Some(timed) if !is_chosen => timed.refused(),
             Some(timed) => return Ok((chosen, Some(timed))),
             None => {}

@@ -231,16 +231,16 @@ impl Overload {
             return Choice::for_now(tuning.lock().samples.factors());
         }
         let mut measured = tuning.lock();
-        let is_new = measured.samples.winner.is_none();
         {
             // A query of an event would invalidate a capture of another stream.
             let _aside = executor.beside_captures();
             measured.settle(executor);
         }
         if measured.samples.winner.is_some() {
-            let factors = measured.samples.factors();
+            let (factors, has_rivals) = (measured.samples.factors(), measured.samples.tried.len() > 1);
             drop(measured);
-            if is_new {
+            // The caller found no winner, so the choice is new. Without rivals there was none.
+            if has_rivals {
                 self.keep(group, factors);
             }
             return Choice::last(factors);
@@ -317,8 +317,8 @@ impl Overload {
         merged.into_iter().take(of_merged).chain(threads).take(NOMINEES).collect()
     }
 
-    /// Whether a compiled variant may be faster: not if it spills registers and the kernel as written does not, or if
-    /// less than half as many of the program's threads are resident.
+    /// Whether a compiled variant may be faster: not if it needs more local memory than the kernel as written, mostly for
+    /// spilled registers, or if less than half as many of the program's threads are resident.
     fn can_win(&self, py: Python<'_>, factors: Factors, config: &LaunchConfig) -> PyResult<bool> {
         let Some(variant) = self.variants.coarsened.get(factors) else { return Ok(false) };
         if variant.kernel.coarsening.factors != factors {
@@ -418,7 +418,9 @@ fn summary(group: LaunchGroup, measured: &Measured) -> Vec<String> {
         }
         match tried.dropped {
             Some(Dropped::Slower) => line.push_str(", slower"),
-            Some(Dropped::Rejected) => line.push_str(" rejected: it cannot be compiled, or needs too many registers"),
+            Some(Dropped::Rejected) => {
+                line.push_str(" rejected: not compiled, or it needs too many registers or too much local memory");
+            }
             None => {}
         }
         if !line.ends_with(':') {
