@@ -100,7 +100,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         shim::watch_frames(cx.module);
     }
     stage::holds(|| shim::size(cx.module));
-    if !cx.ptx && size::has_grown(shim::size(cx.module)) {
+    if cx.ptx {
+        shim::keep_joins();
+    } else if size::has_grown(shim::size(cx.module)) {
         shim::skip_strength_reduction();
     }
     stage::begin(Stage::Code);

@@ -19,6 +19,8 @@ struct Gate final : llvm::OptPassGate {
   bool large = false, huge = false;
   /* The function is long after LLVM's passes. */
   bool grown = false;
+  /* The code is for warps: threads that a branch separates wait for each other where its paths join. */
+  bool warps = false;
   /* While the code generator runs, most passes cannot be skipped; cancelling leaves it by a long jump. */
   bool generates = false;
 
@@ -30,6 +32,9 @@ struct Gate final : llvm::OptPassGate {
       return false;
     }
     if (grown && name == "Loop Strength Reduction") return false;
+    /* Tail duplication copies a block where paths join into its predecessors. The paths then join later: threads that
+     * leave `if a < b: … else: …` at the end of a loop's body would run the whole next iteration one path at a time. */
+    if (warps && name == "early-tailduplication") return false;
     if (!large) return true;
     /* For each loop or address, these passes visit the expressions of all earlier loops and addresses. */
     static constexpr llvm::StringLiteral names[] = {
@@ -57,7 +62,7 @@ constexpr size_t block_size = 256;
 /* Installs this thread's gate in a context. `stop` is the cancellation flag. */
 extern "C" void weft_gate(LLVMContextRef context, const unsigned char *stop) {
   gate.stop = stop;
-  gate.large = gate.huge = gate.grown = gate.generates = false;
+  gate.large = gate.huge = gate.grown = gate.warps = gate.generates = false;
   llvm::unwrap(context)->setOptPassGate(gate);
 }
 
@@ -69,6 +74,9 @@ extern "C" void weft_gate_large(int is_huge) {
 
 /* From now on, this thread's context uses the code generator's passes for functions that optimization has made long. */
 extern "C" void weft_gate_grown() { gate.grown = true; }
+
+/* From now on, this thread's context keeps the blocks where the paths of a warp's threads join. */
+extern "C" void weft_gate_warps() { gate.warps = true; }
 
 /* Sets whether the code generator is running. */
 extern "C" void weft_gate_generates(int generates) { gate.generates = generates; }

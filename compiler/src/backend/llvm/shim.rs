@@ -38,6 +38,7 @@ unsafe extern "C" {
     fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
     fn weft_gate_large(is_huge: c_int);
     fn weft_gate_grown();
+    fn weft_gate_warps();
     fn weft_loop_hint(back: LLVMValueRef, hint: *const c_char);
     fn weft_split_blocks(module: LLVMModuleRef);
     fn weft_decide_floats(module: LLVMModuleRef);
@@ -160,6 +161,13 @@ pub(crate) fn skip_slow_passes(huge: bool) {
 pub(crate) fn skip_strength_reduction() {
     // SAFETY: sets a flag of this thread.
     unsafe { weft_gate_grown() };
+}
+
+/// Stops this thread's code generator, until the next context, from duplicating blocks where the paths of a warp's
+/// threads join.
+pub(crate) fn keep_joins() {
+    // SAFETY: sets a flag of this thread.
+    unsafe { weft_gate_warps() };
 }
 
 /// Requests unrolling of the loop whose latch branch is `back`.
