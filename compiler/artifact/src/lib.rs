@@ -45,5 +45,7 @@ pub use print_ring::PrintRing;
 pub use sanitize::{AccessBits, EventKind, HostChecks, SharedArrayInfo, Site, SiteKind, Sites, Tools, Update};
 pub use table::{NUMBERS, Row};
 pub use time::{Time, TimeUnit};
-pub use types::{ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM, SMALL_EXTENT};
+pub use types::{
+    ArgType, ArrayType, EXTENT_BITS, Layout, MAX_LEAVES, MAX_NDIM, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE,
+};
 pub use vector::Vector;

@@ -7,7 +7,9 @@ mod interval;
 mod ir_queries;
 mod no_progress;
 mod origins;
+mod pointed_arrays;
 mod pointer_extents;
+mod pointers;
 mod ranges;
 mod reads;
 mod rematerializable;
@@ -20,6 +22,7 @@ pub(crate) use disjoint::{gains_by_accumulation, gains_by_disjoint, never_writte
 pub(crate) use interval::Interval;
 pub(crate) use ir_queries::{any_expr, escapes, for_each_mention, for_each_read};
 pub(crate) use origins::{Origins, Owner, base, only_read};
+use pointed_arrays::PointedArray;
 pub(crate) use pointer_extents::{PointerExtent, PointerExtents};
 pub(crate) use ranges::Ranges;
 pub(crate) use reads::same;

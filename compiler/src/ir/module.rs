@@ -272,6 +272,33 @@ pub struct LocalArray {
     pub span: Span,
 }
 
+impl ConstantArray {
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        usize::try_from(self.elem.size_bytes()).map_or(0, |size| self.bytes.len() / size.max(1))
+    }
+
+    /// An element, unless it is a bool or a 16-bit float.
+    pub(crate) fn element(&self, index: usize) -> Option<Const> {
+        let size = usize::try_from(self.elem.size_bytes()).ok()?;
+        let from = index.checked_mul(size)?;
+        let bytes = self.bytes.get(from..from.checked_add(size)?)?;
+        let mut whole = [0; 8];
+        whole.get_mut(..size)?.copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(whole);
+        match self.elem {
+            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
+                let unused = u64::BITS - 8 * u32::try_from(size).ok()?;
+                Some(Const::Int(i128::from((bits << unused).cast_signed() >> unused)))
+            }
+            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Some(Const::Int(i128::from(bits))),
+            Scalar::F32 => Some(Const::Float(f64::from(f32::from_bits(u32::try_from(bits).ok()?)))),
+            Scalar::F64 => Some(Const::Float(f64::from_bits(bits))),
+            Scalar::Bool | Scalar::F16 | Scalar::BF16 => None,
+        }
+    }
+}
+
 impl External {
     /// The types of a call's operands.
     pub fn operands(&self) -> Vec<Type> {

@@ -1,6 +1,6 @@
 //! The ranges of expressions, given the ranges of the locals.
 
-use weft_artifact::{Factors, SMALL_EXTENT};
+use weft_artifact::{ArgItem, Factors, Layout, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE, SlotField, SlotSource, Step};
 
 use super::RangeAnalysis;
 use crate::{
@@ -11,6 +11,9 @@ use crate::{
 /// The maximum number of threads of a grid along an axis: PTX ISA section 10 and CUDA's table of limits, 2^31 - 1
 /// blocks of 1024.
 const THREADS: i128 = ((1 << 31) - 1) * 1024;
+
+/// An argument, by its number and the indices into nested tuples.
+type ArgumentPath<'a> = (u32, &'a [Step]);
 
 /// The index of a thread along an axis, or a term of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ impl RangeAnalysis<'_> {
         self.patience = self.patience.saturating_sub(1);
         let found = self.computed(id);
         if self.notes {
-            let known = &mut self.found.exprs[id.index()];
+            let known = &mut self.found.ranges.exprs[id.index()];
             *known = known.join(found);
         }
         found
@@ -62,7 +65,7 @@ impl RangeAnalysis<'_> {
                 let now = self.state.get(local);
                 if now.is_none() { all } else { now }
             }
-            Class::Leaf(Leaf::Special(register)) => of_register(register),
+            Class::Leaf(Leaf::Special(register)) => self.of_register(register),
             Class::Leaf(Leaf::Base(_) | Leaf::Const(Const::Float(_) | Const::Null | Const::Address(_))) => all,
             Class::Arith(Arith::Unary(op, a)) => {
                 let a = self.eval(a);
@@ -74,10 +77,8 @@ impl RangeAnalysis<'_> {
                     return all;
                 }
                 let found = Interval::binary(op, left, right, expr.ty);
-                match self.of_grid(op, a, b) {
-                    Some(known) if known.fits(expr.ty) => found.meet(known),
-                    Some(_) | None => found,
-                }
+                let known = self.of_grid(op, a, b).or_else(|| self.of_size(id));
+                known.filter(|known| known.fits(expr.ty)).map_or(found, |known| found.meet(known))
             }
             Class::Arith(Arith::Compare(_, a, b)) => {
                 self.eval(a);
@@ -116,7 +117,7 @@ impl RangeAnalysis<'_> {
             }
             Class::Load(pointer) => {
                 self.eval(pointer);
-                all
+                self.loaded(pointer).map_or(all, |range| range.meet(all))
             }
         }
     }
@@ -134,6 +135,63 @@ impl RangeAnalysis<'_> {
         (self.notes, self.in_arm) = (notes, false);
         self.state.take(mark);
         found
+    }
+
+    /// PTX ISA section 10 and the table of limits: 1024 threads per block, 2^31 - 1 blocks in x, 65535 in y and z.
+    fn of_register(&self, register: SpecialRegister) -> Interval {
+        let most = if self.module.assumptions.small { i128::from(SMALL_BLOCKS) } else { (1 << 31) - 1 };
+        let blocks = |axis: u8| if axis == 0 { most } else { 65535 };
+        match register {
+            SpecialRegister::ThreadIdx(axis) => Interval::new(0, if axis == 2 { 63 } else { 1023 }),
+            SpecialRegister::BlockDim(axis) => Interval::new(1, if axis == 2 { 64 } else { 1024 }),
+            SpecialRegister::BlockIdx(axis) => Interval::new(0, blocks(axis) - 1),
+            SpecialRegister::GridDim(axis) => Interval::new(1, blocks(axis)),
+            SpecialRegister::LaneId => Interval::new(0, 31),
+            SpecialRegister::WarpSize => Interval::of(32),
+            SpecialRegister::DynamicSharedBytes => Interval::new(0, (1 << 31) - 1),
+            SpecialRegister::OfRow(_) => Interval::new(0, THREADS - 1),
+        }
+    }
+
+    /// The range of a product of several extents of one array: it has at most as many elements, where none is zero.
+    fn of_size(&self, id: ExprId) -> Option<Interval> {
+        if !self.module.assumptions.small {
+            return None;
+        }
+        let (_, axes) = self.extents(id)?;
+        (axes.count_ones() > 1).then_some(Interval::new(0, i128::from(SMALL_SIZE)))
+    }
+
+    /// The array argument and the set of its axes, if an expression is the product of their extents, through lossless
+    /// conversions and locals with one value.
+    fn extents(&self, id: ExprId) -> Option<(ArgumentPath<'_>, u8)> {
+        let function = self.function;
+        match function.class(id) {
+            Class::Leaf(Leaf::Local(local)) => {
+                if let Some(value) = self.fixed.value(local) {
+                    return self.extents(value);
+                }
+                let index = function.params.iter().position(|param| *param == local)?;
+                let SlotSource::Argument { param, path, field: SlotField::Shape(axis) } = function.slots.get(index)?
+                else {
+                    return None;
+                };
+                let ArgItem::Array(array) = self.module.params.get(*param as usize)?.ty.leaf(path)? else {
+                    return None;
+                };
+                (array.layout != Layout::Any).then_some(((*param, path.as_slice()), 1 << axis))
+            }
+            Class::Arith(Arith::Convert(from))
+                if Interval::of_type(function.exprs[from].ty).fits(function.exprs[id].ty) =>
+            {
+                self.extents(from)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
+                let ((one, axes), (other, others)) = (self.extents(a)?, self.extents(b)?);
+                (one == other && axes & others == 0).then_some((one, axes | others))
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
     }
 
     /// The range of `a op b` if it is a thread's index in the grid, the index of a block's first thread, or the number
@@ -223,21 +281,6 @@ impl RangeAnalysis<'_> {
             _ => return None,
         };
         (copy >= 0 && factor(found).is_some_and(|factor| copy < factor)).then_some(found)
-    }
-}
-
-/// PTX ISA section 10 and the table of limits: 1024 threads per block, 2^31 - 1 blocks in x, 65535 in y and z.
-fn of_register(register: SpecialRegister) -> Interval {
-    let blocks = |axis: u8| if axis == 0 { (1 << 31) - 1 } else { 65535 };
-    match register {
-        SpecialRegister::ThreadIdx(axis) => Interval::new(0, if axis == 2 { 63 } else { 1023 }),
-        SpecialRegister::BlockDim(axis) => Interval::new(1, if axis == 2 { 64 } else { 1024 }),
-        SpecialRegister::BlockIdx(axis) => Interval::new(0, blocks(axis) - 1),
-        SpecialRegister::GridDim(axis) => Interval::new(1, blocks(axis)),
-        SpecialRegister::LaneId => Interval::new(0, 31),
-        SpecialRegister::WarpSize => Interval::of(32),
-        SpecialRegister::DynamicSharedBytes => Interval::new(0, (1 << 31) - 1),
-        SpecialRegister::OfRow(_) => Interval::new(0, THREADS - 1),
     }
 }
 

@@ -3,26 +3,36 @@
 //! The analysis visits the statements in order, with an [`Interval`] for each local. The tests of `if`s and loops
 //! refine the ranges in their arms ([`refine`]); where paths join, ranges are joined ([`state`]). For a loop it
 //! iterates to a fixpoint, first widening intervals to the limits of their type, then narrowing them by the loop's test
-//! ([`loops`]). The sum of a loop's increments is bounded by its trip count. Functions are analyzed twice: before their
-//! callees, for the arguments of calls, and after them, for the results.
+//! ([`loops`]). The sum of a loop's increments is bounded by its trip count. What functions know of each other, and of
+//! the elements of arrays, is guessed and verified ([`shared_facts`]).
 //!
 //! An unknown range is that of the type. If the analysis would take too long, all ranges are.
 
 mod eval;
 mod loops;
 mod refine;
+mod shared_facts;
 mod state;
 
 use std::collections::BTreeMap;
 
 use weft_artifact::{EXTENT_BITS, SMALL_EXTENT, Scalar, SlotField, SlotSource};
 
-use self::state::RangeState;
-use super::{Interval, Rematerializable};
-use crate::ir::{Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Module, Stmt, StmtKind, Type};
+use self::{
+    shared_facts::{Elements, SharedFacts},
+    state::RangeState,
+};
+use super::{Interval, PointedArray, Rematerializable, pointers::Pointers};
+use crate::ir::{
+    AtomicOp, Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Memory, Module, Op, Space, Stmt,
+    StmtKind, Type,
+};
 
 /// The limit on evaluations of expressions, per expression of a function, after which the analysis gives up.
 const PATIENCE: usize = 1500;
+
+/// The number of guesses of what functions know of each other.
+const GUESSES: usize = 3;
 
 /// The ranges of one function.
 #[derive(Clone, Debug)]
@@ -47,47 +57,18 @@ impl Ranges {
 
     /// Analyzes all functions of a module: one result per function, in their order.
     pub(crate) fn of(module: &Module) -> Vec<Self> {
+        let arrays = Pointers::of(module);
         let circles = Circles::of(module);
-        let mut all: Vec<Self> = module.functions.iter().map(|(_, function)| Self::unknown(function)).collect();
-        let mut params: Vec<Vec<Interval>> = module
-            .functions
-            .iter()
-            .map(|(id, function)| {
-                let outside = function.kind != FunctionKind::Device;
-                let known = |index: usize| {
-                    let ty = function.locals[function.params[index]].ty;
-                    if outside {
-                        slot(module, function, index)
-                    } else if circles.contains(id) {
-                        Interval::of_type(ty)
-                    } else {
-                        Interval::NONE
-                    }
-                };
-                (0..function.params.len()).map(known).collect()
-            })
-            .collect();
-        // A callee comes before its callers.
-        let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
-        for &id in ids.iter().rev() {
-            let called = RangeAnalysis::new(module, &module.functions[id], &all, &params[id.index()]).arguments();
-            for (callee, args) in called {
-                if circles.contains(callee) {
-                    continue;
-                }
-                for (known, arg) in params[callee.index()].iter_mut().zip(args) {
-                    *known = known.join(arg);
-                }
+        let mut facts = shared_facts(module, &arrays, &circles);
+        let mut all = Vec::with_capacity(module.functions.len());
+        // A callee comes before its callers, which know what its arguments let it return.
+        for (id, function) in module.functions.iter() {
+            let found = RangeAnalysis::new(module, (id, function), &arrays, &facts).run();
+            let ranges = found.map_or_else(|| Self::unknown(function), |found| found.ranges);
+            if !circles.contains(id) {
+                facts.results[id.index()].clone_from(&ranges.results);
             }
-        }
-        for &id in &ids {
-            let found = RangeAnalysis::new(module, &module.functions[id], &all, &params[id.index()]).ranges();
-            if let Some(mut found) = found {
-                if circles.contains(id) {
-                    found.results.clone_from(&all[id.index()].results);
-                }
-                all[id.index()] = found;
-            }
+            all.push(ranges);
         }
         all
     }
@@ -104,6 +85,53 @@ impl Ranges {
         let found = self.locals.get(id.index()).copied().unwrap_or(Interval::NONE);
         if found.is_none() { Interval::of_type(function.locals[id].ty) } else { found }
     }
+}
+
+/// What holds of all functions of a module.
+fn shared_facts(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles) -> SharedFacts {
+    let slot = |function: &Function, index: usize| slot(module, function, index);
+    let types = SharedFacts::of_types(module, &slot);
+    let has_own_arrays = module.shared.iter().next().is_some()
+        || module.functions.iter().any(|(_, it)| it.local_arrays.iter().next().is_some());
+    let calls = module.functions.iter().any(|(_, function)| function.kind == FunctionKind::Device);
+    if !calls && !has_own_arrays {
+        return types;
+    }
+    let mut guess = SharedFacts::guess(module, circles, &slot);
+    for _ in 0..GUESSES {
+        let mut found = SharedFacts::nothing(module);
+        for (id, function) in module.functions.iter() {
+            match RangeAnalysis::new(module, (id, function), arrays, &guess).run() {
+                Some(function) => function.add_to(&mut found, id),
+                None => give_up(module, function, id, &mut found),
+            }
+        }
+        if guess.retract(&found, &types) {
+            // What follows from a guess that holds, holds too, and is often less.
+            for (id, function) in module.functions.iter() {
+                if function.kind != FunctionKind::Device || circles.contains(id) {
+                    found.params[id.index()].clone_from(&guess.params[id.index()]);
+                    found.results[id.index()].clone_from(&guess.results[id.index()]);
+                }
+            }
+            found.elements.keep_others(module, &guess.elements);
+            return found;
+        }
+    }
+    types
+}
+
+/// Adds what follows from a function whose analysis gave up.
+fn give_up(module: &Module, function: &Function, id: FuncId, found: &mut SharedFacts) {
+    found.results[id.index()] = function.results.iter().map(|ty| Interval::of_type(*ty)).collect();
+    found.elements.store_anywhere(module, true, true);
+    crate::ir::for_each_stmt(&function.body, &mut |stmt| {
+        if let StmtKind::Call { func, args, .. } = &stmt.kind {
+            for (known, arg) in found.params[func.index()].iter_mut().zip(args) {
+                *known = known.join(Interval::of_type(function.exprs[*arg].ty));
+            }
+        }
+    });
 }
 
 /// The range of an argument of a launch.
@@ -128,12 +156,36 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     if local.nonneg || nonneg { known.meet(Interval::new(0, i128::MAX)) } else { known }
 }
 
+/// What the analysis of one function finds.
+struct FunctionRanges {
+    ranges: Ranges,
+    /// The arguments of its calls.
+    called: Vec<(FuncId, Vec<Interval>)>,
+    /// What it stores.
+    stored: Elements,
+}
+
+impl FunctionRanges {
+    fn add_to(self, facts: &mut SharedFacts, id: FuncId) {
+        for (callee, args) in self.called {
+            for (known, arg) in facts.params[callee.index()].iter_mut().zip(args) {
+                *known = known.join(arg);
+            }
+        }
+        facts.results[id.index()] = self.ranges.results;
+        facts.elements.join(&self.stored);
+    }
+}
+
 /// The range analysis of one function.
 struct RangeAnalysis<'a> {
     module: &'a Module,
     function: &'a Function,
-    /// The ranges of the results of its callees.
-    callees: &'a [Ranges],
+    number: FuncId,
+    /// The arrays that pointers point into.
+    arrays: &'a Pointers<PointedArray>,
+    /// The ranges of the results of its callees, and of the elements of arrays.
+    facts: &'a SharedFacts,
     /// Rematerializable locals.
     fixed: Rematerializable,
     state: RangeState,
@@ -147,19 +199,23 @@ struct RangeAnalysis<'a> {
     sums: bool,
     /// Whether it is in an arm of a `select`, which its condition refines; nested arms are not refined.
     in_arm: bool,
-    found: Ranges,
-    called: Vec<(FuncId, Vec<Interval>)>,
+    found: FunctionRanges,
     /// The number of evaluations left.
     patience: usize,
 }
 
 impl<'a> RangeAnalysis<'a> {
-    fn new(module: &'a Module, function: &'a Function, callees: &'a [Ranges], params: &[Interval]) -> Self {
+    fn new(
+        module: &'a Module,
+        (number, function): (FuncId, &'a Function),
+        arrays: &'a Pointers<PointedArray>,
+        facts: &'a SharedFacts,
+    ) -> Self {
         let mut locals = vec![Interval::NONE; function.locals.len()];
-        for (param, known) in function.params.iter().zip(params) {
+        for (param, known) in function.params.iter().zip(&facts.params[number.index()]) {
             locals[param.index()] = *known;
         }
-        let found = Ranges {
+        let ranges = Ranges {
             exprs: vec![Interval::NONE; function.exprs.len()],
             locals: locals.clone(),
             results: vec![Interval::NONE; function.results.len()],
@@ -167,7 +223,9 @@ impl<'a> RangeAnalysis<'a> {
         Self {
             module,
             function,
-            callees,
+            number,
+            arrays,
+            facts,
             fixed: Rematerializable::of(function, &function.body),
             state: RangeState::new(locals),
             loops: Vec::new(),
@@ -175,30 +233,13 @@ impl<'a> RangeAnalysis<'a> {
             notes: true,
             sums: false,
             in_arm: false,
-            found,
-            called: Vec::new(),
+            found: FunctionRanges { ranges, called: Vec::new(), stored: facts.elements.emptied() },
             patience: PATIENCE.saturating_mul(function.exprs.len()),
         }
     }
 
-    /// The ranges of the arguments of the function's calls.
-    fn arguments(mut self) -> Vec<(FuncId, Vec<Interval>)> {
-        let function = self.function;
-        self.block(&function.body);
-        if self.patience > 0 {
-            return self.called;
-        }
-        let mut all = Vec::new();
-        crate::ir::for_each_stmt(&function.body, &mut |stmt| {
-            if let StmtKind::Call { func, args, .. } = &stmt.kind {
-                all.push((*func, args.iter().map(|arg| Interval::of_type(function.exprs[*arg].ty)).collect()));
-            }
-        });
-        all
-    }
-
-    /// The final ranges; `None` if the analysis gave up.
-    fn ranges(mut self) -> Option<Ranges> {
+    /// The result; `None` if the analysis gave up.
+    fn run(mut self) -> Option<FunctionRanges> {
         let function = self.function;
         self.block(&function.body);
         (self.patience > 0).then_some(self.found)
@@ -223,26 +264,27 @@ impl<'a> RangeAnalysis<'a> {
             }
             StmtKind::Store { pointer, value, .. } => {
                 self.eval(*pointer);
-                self.eval(*value);
+                let value = self.eval(*value);
+                self.store(*pointer, value);
             }
-            StmtKind::Op { results, args, .. } => {
-                for arg in args {
-                    self.eval(*arg);
-                }
+            StmtKind::Op { op, results, args } => {
+                let ranges: Vec<_> = args.iter().map(|arg| self.eval(*arg)).collect();
+                let before = self.operate(*op, args, &ranges);
                 for local in results {
                     self.count_other(*local);
-                    self.assign(*local, Interval::of_type(self.function.locals[*local].ty));
+                    let all = Interval::of_type(self.function.locals[*local].ty);
+                    self.assign(*local, before.map_or(all, |before| before.meet(all)));
                 }
             }
             StmtKind::Call { results, func, args } => {
                 let args = args.iter().map(|arg| self.eval(*arg)).collect();
                 if self.notes {
-                    self.called.push((*func, args));
+                    self.found.called.push((*func, args));
                 }
                 for (index, local) in results.iter().enumerate() {
                     self.count_other(*local);
                     let ty = self.function.locals[*local].ty;
-                    let given = self.callees[func.index()].results[index];
+                    let given = self.facts.results[func.index()][index];
                     self.assign(*local, if given.is_none() { Interval::of_type(ty) } else { given });
                 }
             }
@@ -254,12 +296,52 @@ impl<'a> RangeAnalysis<'a> {
                 for (index, value) in values.iter().enumerate() {
                     let value = self.eval(*value);
                     if self.notes {
-                        self.found.results[index] = self.found.results[index].join(value);
+                        let known = &mut self.found.ranges.results[index];
+                        *known = known.join(value);
                     }
                 }
                 self.state.dead = true;
             }
         }
+    }
+
+    /// What a pointer points into, and the type and space of its elements.
+    fn pointed(&self, pointer: ExprId) -> Option<(PointedArray, (Scalar, Space))> {
+        let Type::Ptr(elem, space) = self.function.exprs[pointer].ty else { return None };
+        let array = self.arrays.find(self.module, self.number, self.function, pointer).unwrap_or(PointedArray::Unknown);
+        Some((array, (elem, space)))
+    }
+
+    /// The range of the value that a pointer points to, if it is known.
+    fn loaded(&self, pointer: ExprId) -> Option<Interval> {
+        let (array, (elem, _)) = self.pointed(pointer)?;
+        self.facts.elements.get(self.module, array, elem).filter(|range| !range.is_none())
+    }
+
+    fn store(&mut self, pointer: ExprId, value: Interval) {
+        if self.notes
+            && let Some((array, of)) = self.pointed(pointer)
+        {
+            self.found.stored.store(self.module, array, of, value);
+        }
+    }
+
+    /// Records what an operation stores. Returns the range of what was there before, if the operation returns it.
+    fn operate(&mut self, op: Op, args: &[ExprId], ranges: &[Interval]) -> Option<Interval> {
+        let memory = op.row().memory;
+        if memory == Memory::All && self.notes {
+            self.found.stored.store_anywhere(self.module, true, true);
+        }
+        if !memory.writes() {
+            return None;
+        }
+        let atomic = if let Op::Atomic { op, .. } = op { Some(op) } else { None };
+        for &arg in args {
+            let Type::Ptr(elem, _) = self.function.exprs[arg].ty else { continue };
+            let all = Interval::of_type(Type::Scalar(elem));
+            self.store(arg, atomic.map_or(all, |op| stored(op, ranges).unwrap_or(all)));
+        }
+        atomic.and_then(|_| self.loaded(*args.first()?))
     }
 
     fn assign(&mut self, local: LocalId, value: Interval) {
@@ -269,7 +351,7 @@ impl<'a> RangeAnalysis<'a> {
         let value = if value.is_none() { Interval::of_type(declared.ty) } else { value };
         self.state.set(local, value);
         if self.notes {
-            let known = &mut self.found.locals[local.index()];
+            let known = &mut self.found.ranges.locals[local.index()];
             *known = known.join(value);
         }
     }
@@ -285,5 +367,23 @@ impl<'a> RangeAnalysis<'a> {
         let after_else = self.state.take(mark);
         let both = self.state.joined(after_then, after_else);
         self.state.put(both);
+    }
+}
+
+/// The range of the values that an atomic operation stores in place of the previous ones, given its operands; `None` if
+/// it computes them from these.
+fn stored(op: AtomicOp, operands: &[Interval]) -> Option<Interval> {
+    match op {
+        AtomicOp::Max | AtomicOp::Min | AtomicOp::Exchange => operands.get(1).copied(),
+        AtomicOp::Cas => operands.get(2).copied(),
+        AtomicOp::Add
+        | AtomicOp::Sub
+        | AtomicOp::And
+        | AtomicOp::Or
+        | AtomicOp::Xor
+        | AtomicOp::NanMax
+        | AtomicOp::NanMin
+        | AtomicOp::Inc
+        | AtomicOp::Dec => None,
     }
 }

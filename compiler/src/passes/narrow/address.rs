@@ -56,7 +56,7 @@ impl Addresses {
         let mut bases = vec![None; function.exprs.len()];
         for_each_expr_of_block(function, &function.body, &mut |address| {
             if let Class::Address { base, .. } = function.class(address) {
-                bases[address.index()] = reaches.get(module, id.index(), function, base);
+                bases[address.index()] = reaches.get(module, id, function, base);
             }
         });
         let varying = varying(function, narrow);

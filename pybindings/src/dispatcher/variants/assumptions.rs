@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use weft_artifact::{
-    ArgType, ArrayType, Assumptions, Layout, SMALL_EXTENT, Scalar, Slot, SlotField, SlotSource, SlotType,
+    ArgType, ArrayType, Assumptions, Layout, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE, Scalar, Slot, SlotField, SlotSource, SlotType,
 };
 use weft_compiler::request::Options;
 use weft_runtime::LaunchConfig;
@@ -120,13 +120,13 @@ impl Array {
         let (first, ndim) = (self.cell as usize + 1, usize::from(self.ndim));
         let Some(extents) = cells.get(first..first + ndim) else { return false };
         let size = if self.packed {
-            extents.iter().fold(1, |size: u64, extent| size.saturating_mul(*extent))
+            extents.iter().fold(1, |size: u64, extent| size.saturating_mul((*extent).max(1)))
         } else {
             let Some(strides) = cells.get(first + ndim..first + 2 * ndim) else { return false };
             let along = |(extent, stride): (&u64, &u64)| extent.saturating_mul(stride.cast_signed().unsigned_abs());
             extents.iter().zip(strides).map(along).fold(0, u64::saturating_add)
         };
-        i32::try_from(size).is_ok()
+        size <= SMALL_SIZE as u64
     }
 }
 
@@ -158,6 +158,7 @@ impl Resolved {
     fn is_small(&self, config: &LaunchConfig, cells: &[u64]) -> bool {
         let threads = |axis: usize| u64::from(config.grid[axis]) * u64::from(config.block[axis]);
         (0..3).all(|axis| threads(axis) <= SMALL_EXTENT as u64)
+            && config.grid[0] <= SMALL_BLOCKS
             && self.words.iter().all(|word| word.is_small(cells))
             && self.arrays.iter().all(|array| array.is_small(cells))
     }

@@ -301,22 +301,7 @@ impl Unroller<'_> {
         if ty != Type::Scalar(table.elem) {
             return None;
         }
-        let size = usize::try_from(table.elem.size_bytes()).ok()?;
-        let from = usize::try_from(self.function.int(index)?).ok()?.checked_mul(size)?;
-        let bytes = table.bytes.get(from..from.checked_add(size)?)?;
-        let mut whole = [0; 8];
-        whole.get_mut(..size)?.copy_from_slice(bytes);
-        let bits = u64::from_le_bytes(whole);
-        match table.elem {
-            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
-                let unused = u64::BITS - 8 * u32::try_from(size).ok()?;
-                Some(Const::Int(i128::from((bits << unused).cast_signed() >> unused)))
-            }
-            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Some(Const::Int(i128::from(bits))),
-            Scalar::F32 => Some(Const::Float(f64::from(f32::from_bits(u32::try_from(bits).ok()?)))),
-            Scalar::F64 => Some(Const::Float(f64::from_bits(bits))),
-            Scalar::Bool | Scalar::F16 | Scalar::BF16 => None,
-        }
+        table.element(usize::try_from(self.function.int(index)?).ok()?)
     }
 
     fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
