@@ -19,7 +19,7 @@ mod sanitize;
 mod split_signs;
 #[cfg(test)]
 mod tests;
-mod unroll_strided;
+mod unroll;
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -142,8 +142,8 @@ pub const PASSES: &[Pass] = &[
         why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
     },
     Pass {
-        name: "unroll_strided",
-        run: unroll_strided::run,
+        name: "unroll",
+        run: unroll::run,
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
@@ -155,7 +155,7 @@ pub const PASSES: &[Pass] = &[
         targets: Targets::Nvptx,
         sanitized: false,
         estimates: false,
-        why_here: "after unroll_strided, which looks for 64-bit counters",
+        why_here: "after unroll, which looks for 64-bit counters",
     },
     Pass {
         name: "narrow_on_host",

@@ -16,7 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
-use super::{Constant, Strided, changes_global, is_global};
+use super::{
+    Constant,
+    strided::{Strided, changes_global, is_global},
+};
 use crate::ir::{
     BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind, Stmt, StmtKind,
     for_each_expr, for_each_expr_of_stmt, for_each_stmt,

@@ -14,21 +14,16 @@
 //! LLVM unrolls loops with a step of one. It skips strided ones, since their trip count is a division; the test above
 //! needs none. The pass handles only loops with a 64-bit counter that counts up from a non-negative number, and whose
 //! bodies read global memory and have no loop, barrier, call or jump: the loads of all iterations can then be hoisted
-//! ([`front`]). The bodies may write shared and local memory. They may write global memory if the arrays that an
+//! ([`super::front`]). The bodies may write shared and local memory. They may write global memory if the arrays that an
 //! iteration reads do not overlap those that it writes. The order of the iterations is preserved.
-
-mod front;
-
-use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
-use super::access::{Params, origin, origins_of_kernel};
+use super::{Constant, front, mentions_grid};
 use crate::{
-    analysis::never_written,
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Module, Space,
-        SpecialRegister, Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Space, Stmt, StmtKind,
+        SyncScope, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -43,76 +38,17 @@ const SHORT: usize = 48;
 /// The maximum stride, so that a multiple cannot overflow.
 const LARGEST_STRIDE: i128 = 1 << 60;
 
-/// Runs the pass.
-pub(super) fn run(module: &mut Module) {
-    super::access::run(module);
-    let constant = Constant::of(module);
-    let kernel = module.kernel;
-    for (id, function) in module.functions.iter_mut() {
-        let mut body = std::mem::take(&mut function.body);
-        unroll_in(function, &mut body, constant.as_ref().filter(|_| Some(id) == kernel));
-        function.body = body;
-    }
-}
-
-/// The global memory that no store changes while the kernel runs.
-struct Constant {
-    /// By local: the parameters that it may point into.
-    origins: Vec<Params>,
-    /// By parameter: whether it is never written.
-    never_written: Vec<bool>,
-    /// Locals that are computed from the grid's size.
-    of_grid: BTreeSet<LocalId>,
-}
-
-impl Constant {
-    /// `None` if there is no information.
-    fn of(module: &Module) -> Option<Self> {
-        let (never_written, kernel) = (never_written(module)?, module.kernel()?);
-        Some(Self { origins: origins_of_kernel(module, kernel), never_written, of_grid: of_grid(kernel) })
-    }
-
-    fn holds(&self, function: &Function, pointer: ExprId) -> bool {
-        let from = origin(function, &self.origins, pointer);
-        !from.is_empty() && from.iter().all(|param| self.never_written.get(*param) == Some(&true))
-    }
-}
-
 /// A loop that can be unrolled.
-struct Strided {
-    counter: LocalId,
+pub(super) struct Strided {
+    pub counter: LocalId,
     /// The operand that the counter is compared with, and the one that is added to it.
-    stop: ExprId,
-    stride: ExprId,
+    pub stop: ExprId,
+    pub stride: ExprId,
+    /// The unrolled loop ends where the counter reaches this value, at the latest.
+    pub end: i128,
 }
 
-/// The locals that are computed from the grid's size, directly or through others.
-fn of_grid(function: &Function) -> BTreeSet<LocalId> {
-    let mut found = BTreeSet::new();
-    loop {
-        let before = found.len();
-        for_each_stmt(&function.body, &mut |stmt| {
-            if stmt.kind.exprs().into_iter().any(|root| mentions_grid(function, root, &found)) {
-                found.extend(stmt.kind.assigned());
-            }
-        });
-        if found.len() == before {
-            return found;
-        }
-    }
-}
-
-/// Whether a value is computed from the grid's size, or from such locals.
-fn mentions_grid(function: &Function, root: ExprId, of_grid: &BTreeSet<LocalId>) -> bool {
-    let mut mentions = false;
-    for_each_expr(function, root, &mut |id| {
-        mentions |= matches!(function.exprs[id].kind, ExprKind::Special(SpecialRegister::GridDim(_)))
-            || function.local(id).is_some_and(|local| of_grid.contains(&local));
-    });
-    mentions
-}
-
-fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Constant>) {
+pub(super) fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Constant>) {
     let mut index = 0;
     while let Some(stmt) = block.get_mut(index) {
         match &mut stmt.kind {
@@ -178,6 +114,7 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
         counter: *counter,
         stop,
         stride,
+        end: i128::from(i64::MAX) - LARGEST_STRIDE,
     })
 }
 
@@ -238,7 +175,7 @@ fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constan
 }
 
 /// Whether an iteration changes global memory.
-fn changes_global(function: &Function, iteration: &[Stmt]) -> bool {
+pub(super) fn changes_global(function: &Function, iteration: &[Stmt]) -> bool {
     let mut changes = false;
     for_each_stmt(iteration, &mut |stmt| {
         changes |= match &stmt.kind {
@@ -258,11 +195,11 @@ fn changes_global(function: &Function, iteration: &[Stmt]) -> bool {
     changes
 }
 
-fn is_own(function: &Function, pointer: ExprId) -> bool {
+pub(super) fn is_own(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Shared | Space::Local))
 }
 
-fn is_global(function: &Function, pointer: ExprId) -> bool {
+pub(super) fn is_global(function: &Function, pointer: ExprId) -> bool {
     matches!(function.exprs[pointer].ty, Type::Ptr(_, Space::Global))
 }
 
@@ -295,23 +232,25 @@ fn unrolled(
 /// `(counter < stop) & (min(stop, …) - counter > (iterations - 1) * stride)`, and that the stride is positive and not
 /// too large.
 ///
-/// The counter is not negative, so below `stop` the difference cannot overflow. The minimum is one stride or more below
-/// the maximum of the type, so adding a stride does not overflow either. The loops that follow run the remaining
+/// The counter is not negative, so below `stop` the difference cannot overflow. [`Strided::end`] is one stride or more
+/// below the maximum of the type, so adding a stride does not overflow either. The loops that follow run the remaining
 /// iterations.
-fn test(function: &mut Function, strided: &Strided, iterations: i128, span: Span) -> ExprId {
+pub(super) fn test(function: &mut Function, strided: &Strided, iterations: i128, span: Span) -> ExprId {
+    let ty = function.locals[strided.counter].ty;
+    let scalar = ty.scalar().unwrap_or(Scalar::I64);
     let push = |function: &mut Function, kind, ty| function.exprs.push(Expr { kind, ty, span });
-    let int = |function: &mut Function, value| function.exprs.push(Expr::int(Scalar::I64, value, span));
+    let int = |function: &mut Function, value| function.exprs.push(Expr::int(scalar, value, span));
     let compare = |function: &mut Function, op, a, b| push(function, ExprKind::Compare(op, a, b), Type::BOOL);
-    let now = push(function, ExprKind::Local(strided.counter), Type::I64);
+    let now = push(function, ExprKind::Local(strided.counter), ty);
     let stop = function.copy_expr(strided.stop);
     let below = compare(function, CompareOp::Lt, now, stop);
-    let now = push(function, ExprKind::Local(strided.counter), Type::I64);
+    let now = push(function, ExprKind::Local(strided.counter), ty);
     let stop = function.copy_expr(strided.stop);
-    let end = int(function, i128::from(i64::MAX) - LARGEST_STRIDE);
-    let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), Type::I64);
-    let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), Type::I64);
+    let end = int(function, strided.end);
+    let stop = push(function, ExprKind::Binary(BinaryOp::Min, stop, end), ty);
+    let left = push(function, ExprKind::Binary(BinaryOp::Sub, stop, now), ty);
     let (stride, more) = (function.copy_expr(strided.stride), int(function, iterations - 1));
-    let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), Type::I64);
+    let needed = push(function, ExprKind::Binary(BinaryOp::Mul, stride, more), ty);
     let enough = compare(function, CompareOp::Gt, left, needed);
     let mut all = push(function, ExprKind::Binary(BinaryOp::And, below, enough), Type::BOOL);
     if !matches!(function.exprs[strided.stride].kind, ExprKind::Const(_)) {
