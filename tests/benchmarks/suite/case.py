@@ -57,6 +57,8 @@ class Case:
     """Whether Numba's types for the kernel's data (not indices or counters) are wider than the C++ kernel's."""
     narrow: Callable[[ModuleType], Any] | None = None
     """The kernel with the C++ kernel's types under ``typing="numpy"``, if ``make`` does not have them."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """The options of `cuda.jit` that the kernel has, for programs that give its function further ones."""
 
     def typed_as_numpy(self, cuda: ModuleType) -> Any:
         """The kernel with ``typing="numpy"``, which numba-cuda does not have."""
