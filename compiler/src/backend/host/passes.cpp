@@ -5,6 +5,7 @@
  * iterations for each thread, such as `for j in range(starts[i], starts[i + 1])`: most of them would run in the
  * remainder loop. LLVM's options for unrolling are global to the process, so loop metadata disables it. */
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -61,6 +62,60 @@ struct ForwardLanes : llvm::PassInfoMixin<ForwardLanes> {
   }
 };
 
+/* Moves divisions of values that do not change in a loop before it, where the loop branches.
+ *
+ * LLVM 22 vectorizes such a branch into masks. If only an address needs the quotient, as in `if c: s += a[y // h, x]`, it
+ * divides once for all lanes, which is right, but under the mask of the first lane: if that lane does not take the
+ * branch, the others use an undefined address. A divisor that could trap is replaced by one if it does, since the
+ * quotient is not used then. */
+struct HoistDivisions : llvm::PassInfoMixin<HoistDivisions> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    llvm::LoopInfo &loops = analyses.getResult<llvm::LoopAnalysis>(function);
+    bool changes = false;
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+      llvm::BasicBlock *before = loop->getLoopPreheader();
+      if (!loop->isInnermost() || !before) continue;
+      for (llvm::BasicBlock *block : loop->blocks())
+        for (llvm::Instruction &instruction : llvm::make_early_inc_range(*block)) {
+          auto *division = llvm::dyn_cast<llvm::BinaryOperator>(&instruction);
+          if (!division || !division->isIntDivRem()) continue;
+          /* Operations on the way to the operands are hoisted, too: LICM has left those of earlier divisions. */
+          llvm::Instruction *last = before->getTerminator();
+          if (!llvm::all_of(division->operands(), [&](llvm::Value *operand) {
+                return loop->makeLoopInvariant(operand, changes, last);
+              }))
+            continue;
+          hoist(*division, *before);
+          changes = true;
+        }
+    }
+    if (!changes) return llvm::PreservedAnalyses::all();
+    llvm::PreservedAnalyses left;
+    left.preserveSet<llvm::CFGAnalyses>();
+    return left;
+  }
+
+  static void hoist(llvm::BinaryOperator &division, llvm::BasicBlock &before) {
+    llvm::IRBuilder<> builder(before.getTerminator());
+    llvm::Value *dividend = division.getOperand(0), *divisor = division.getOperand(1);
+    llvm::Type *type = division.getType();
+    if (!llvm::isSafeToSpeculativelyExecute(&division)) {
+      dividend = builder.CreateFreeze(dividend);
+      divisor = builder.CreateFreeze(divisor);
+      llvm::Value *traps = builder.CreateICmpEQ(divisor, llvm::ConstantInt::get(type, 0));
+      if (division.getOpcode() == llvm::Instruction::SDiv || division.getOpcode() == llvm::Instruction::SRem) {
+        auto *least = llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(type->getScalarSizeInBits()));
+        llvm::Value *overflows = builder.CreateAnd(builder.CreateICmpEQ(dividend, least),
+                                                   builder.CreateICmpEQ(divisor, llvm::ConstantInt::getSigned(type, -1)));
+        traps = builder.CreateOr(traps, overflows);
+      }
+      divisor = builder.CreateSelect(traps, llvm::ConstantInt::get(type, 1), divisor);
+    }
+    division.replaceAllUsesWith(builder.CreateBinOp(division.getOpcode(), dividend, divisor, division.getName()));
+    division.eraseFromParent();
+  }
+};
+
 /* Duplicates a comparison of a scalar with a constant that two selects share, such as those around the exponential
  * function. LLVM's code generator turns a shared comparison into a byte of a register, whose other bytes are from the
  * previous iteration: a false dependence. With a comparison for each select it emits masks. The second comparison is
@@ -112,6 +167,8 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipel
       if (llvm::Function *function = weft::function_of(unit); function && pass == "LoopUnrollPass")
         keep_short_loops(*function);
     });
+    builder.registerVectorizerStartEPCallback(
+        [](llvm::FunctionPassManager &first, llvm::OptimizationLevel) { first.addPass(HoistDivisions()); });
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
           last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));
