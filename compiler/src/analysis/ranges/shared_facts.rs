@@ -82,10 +82,10 @@ impl SharedFacts {
     pub(super) fn guess(module: &Module, circles: &Circles, slot: &dyn Fn(&Function, usize) -> Interval) -> Self {
         let mut guess = Self::filled(module, &small, &|id, function, index| {
             let ty = function.locals[function.params[index]].ty;
-            if function.kind != FunctionKind::Device {
-                Some(slot(function, index))
-            } else {
+            if function.kind == FunctionKind::Device {
                 circles.contains(id).then(|| Interval::of_type(ty))
+            } else {
+                Some(slot(function, index))
             }
         });
         for (id, function) in module.functions.iter() {

@@ -157,11 +157,9 @@ fn ring(
     if !leaves || !counts || ![Type::I32, Type::I64].contains(&function.locals[counter].ty) {
         return None;
     }
-    let start = block[..index].iter().rev().find_map(|stmt| match &stmt.kind {
-        StmtKind::Assign(local, value) if *local == counter => Some(function.int(*value)),
-        StmtKind::If { .. } | StmtKind::Loop { .. } => assigns(stmt, counter).then_some(None),
-        kind => kind.assigned().contains(&counter).then_some(None),
-    })??;
+    let before = block[..index].iter().rev().find(|stmt| assigns(stmt, counter))?;
+    let StmtKind::Assign(_, first) = before.kind else { return None };
+    let start = function.int(first)?;
     let stop = bound(function, goes_on, counter)?;
     let mut changes = false;
     for_each_expr(function, stop, &mut |id| {
