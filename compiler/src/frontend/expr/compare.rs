@@ -13,7 +13,7 @@ use crate::{
     },
     ir::{BinaryOp, CompareOp, ExprId, Type},
     source::Span,
-    syntax::ast::{CmpOp, Expr},
+    syntax::ast::{self, CmpOp, Expr},
 };
 
 impl FnLowerer<'_> {
@@ -24,7 +24,7 @@ impl FnLowerer<'_> {
             let right = self.expr_or_none(right);
             return self.compare(*op, first, right, span);
         }
-        let first = self.settle(first, left.span);
+        let first = self.before(first, left.span, rest.iter().map(|(_, later)| later));
         self.compare_links(first, rest, span)
     }
 
@@ -32,12 +32,18 @@ impl FnLowerer<'_> {
     fn compare_links(&mut self, left: Value, rest: &[(CmpOp, Expr)], span: Span) -> Value {
         let Some(((op, right), more)) = rest.split_first() else { return Value::Bool(true) };
         let right_value = self.expr_or_none(right);
-        let right_value = self.settle(right_value, right.span);
+        if more.is_empty() {
+            return self.compare(*op, left, right_value, span);
+        }
+        // Without statements between the comparisons, both are computed and combined.
+        let is_leaf = matches!(right.kind, ast::ExprKind::Name(_) | ast::ExprKind::Constant(_));
+        let right_value = if is_leaf {
+            self.before(right_value, right.span, more.iter().map(|(_, later)| later))
+        } else {
+            self.settle(right_value, right.span)
+        };
         let again = self.reread(&right_value, right.span);
         let first = self.compare(*op, left, again, span);
-        if more.is_empty() {
-            return first;
-        }
         self.and_then(first, span, |this| this.compare_links(right_value, more, span))
     }
 

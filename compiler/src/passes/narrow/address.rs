@@ -10,25 +10,34 @@
 //! and are not marked as exact: LLVM then uses the uniform part of adjacent addresses as the base, instead of extending
 //! each index.
 //!
+//! Between branches LLVM finds the common part of such addresses only if constants are added last and exactly. Therefore
+//! offsets in a window of constant size, whose borders are tested for each element, are reassociated: `row * width + (x +
+//! dx)` becomes `(row * width + x) + dx`, in which the first sum is extended once for each row ([`Windows`]).
+//!
 //! Induction variables in addresses of global memory remain wide, with the sums and products that contain them: LLVM
 //! strength-reduces them to pointers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::SMALL_SIZE;
 
 use super::Narrow;
 use crate::{
     analysis::{Interval, PointerExtent, PointerExtents},
     ir::{
         Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt,
-        StmtKind, Type, for_each_expr_of_block,
+        StmtKind, Type, falls_through, for_each_expr, for_each_expr_of_block, for_each_stmt,
     },
 };
 
 /// Offsets of accessed elements from the start of an array.
-const FROM_START: Interval = Interval::new(0, i32::MAX as i128 - 1);
+const FROM_START: Interval = Interval::new(0, SMALL_SIZE as i128 - 1);
 
 /// Offsets of accessed elements from any element of an array.
 const FROM_ANYWHERE: Interval = Interval::new(-(i32::MAX as i128), i32::MAX as i128);
+
+/// The limit of constants that LLVM moves into an address.
+const LARGEST_TERM: i128 = 1 << 16;
 
 /// The range of an unknown value.
 const ANYTHING: Interval = Interval::new(i128::MIN, i128::MAX);
@@ -43,14 +52,15 @@ pub(super) struct Addresses {
     /// They are part of a pointer, so they exist in 64 bits; if they existed in 32, too, for other addresses, ptxas did
     /// not group the loads of an unrolled matrix product.
     beside: BTreeSet<LocalId>,
+    windows: Windows,
 }
 
 impl Addresses {
-    /// `narrow` returns whether a counter need not remain wide.
+    /// `narrow` returns whether a counter need not remain wide, `is_short` whether LLVM unrolls its loop fully.
     pub(super) fn of(
         module: &Module,
         reaches: &PointerExtents,
-        narrow: &dyn Fn(LocalId) -> bool,
+        (narrow, is_short): (&dyn Fn(LocalId) -> bool, &dyn Fn(LocalId) -> bool),
         (id, function): (FuncId, &Function),
     ) -> Self {
         let mut bases = vec![None; function.exprs.len()];
@@ -61,8 +71,140 @@ impl Addresses {
         });
         let varying = varying(function, narrow);
         let beside = beside(function, &varying);
-        Self { bases, varying, beside }
+        Self { bases, varying, beside, windows: Windows::of(function, is_short) }
     }
+}
+
+/// Addresses in windows of constant size.
+struct Windows {
+    /// By local that is now the sum of two others: these, the second of which is the counter of a loop that LLVM
+    /// unrolls fully, or a copy of one.
+    sums: BTreeMap<LocalId, (ExprId, ExprId)>,
+    /// Such counters, and their copies.
+    counters: BTreeSet<LocalId>,
+    /// By address under a branch in such a loop, whose offset ends with such a sum: its terms.
+    guarded: BTreeMap<ExprId, (ExprId, ExprId)>,
+}
+
+impl Windows {
+    fn of(function: &Function, is_short: &dyn Fn(LocalId) -> bool) -> Self {
+        let mut windows = Self { sums: BTreeMap::new(), counters: BTreeSet::new(), guarded: BTreeMap::new() };
+        let mut assignments = vec![0_u32; function.locals.len()];
+        for_each_stmt(&function.body, &mut |stmt| {
+            for local in stmt.kind.assigned() {
+                assignments[local.index()] += 1;
+            }
+            if let StmtKind::Loop { step, .. } = &stmt.kind
+                && let [Stmt { kind: StmtKind::Assign(counter, _), .. }] = step.as_slice()
+                && is_short(*counter)
+            {
+                windows.counters.insert(*counter);
+            }
+        });
+        // The start, and the step.
+        windows.counters.retain(|counter| assignments[counter.index()] == 2);
+        if !windows.counters.is_empty() {
+            let mut constant: BTreeSet<LocalId> = function.params.iter().copied().collect();
+            constant.extend(
+                function
+                    .body
+                    .iter()
+                    .filter_map(|stmt| if let StmtKind::Assign(local, _) = stmt.kind { Some(local) } else { None }),
+            );
+            constant.retain(|local| assignments[local.index()] <= 1);
+            windows.collect(function, &function.body, (&assignments, &constant), Guard::Outside);
+        }
+        windows
+    }
+
+    /// Collects the addresses of a block. The sums hold until its end.
+    fn collect(
+        &mut self,
+        function: &Function,
+        block: &Block,
+        (assignments, constant): (&[u32], &BTreeSet<LocalId>),
+        mut guard: Guard,
+    ) {
+        let before = self.sums.clone();
+        for stmt in block {
+            if guard == Guard::Tested {
+                for root in stmt.kind.exprs() {
+                    for_each_expr(function, root, &mut |id| {
+                        if let Class::Address { by, .. } = function.class(id)
+                            && let Class::Arith(Arith::Binary(op, _, column)) = function.class(by)
+                            && adds(op)
+                            && let Some(terms) = self.terms(function, column)
+                        {
+                            self.guarded.insert(id, terms);
+                        }
+                    });
+                }
+            }
+            match &stmt.kind {
+                StmtKind::Assign(local, value) if assignments[local.index()] == 1 && guard != Guard::Outside => {
+                    if function.local(*value).is_some_and(|of| self.counters.contains(&of)) {
+                        self.counters.insert(*local);
+                    } else if let Some((start, counter)) = self.terms(function, *value)
+                        && function.local(start).is_some_and(|start| constant.contains(&start))
+                    {
+                        self.sums.insert(*local, (start, counter));
+                    }
+                }
+                StmtKind::Loop { body, step } => {
+                    let is_short =
+                        step.iter().flat_map(|stmt| stmt.kind.assigned()).any(|it| self.counters.contains(&it));
+                    let inside = if is_short { guard.max(Guard::Window) } else { guard };
+                    self.collect(function, body, (assignments, constant), inside);
+                }
+                StmtKind::If { then, otherwise, .. } => {
+                    let inside = if guard == Guard::Outside { guard } else { Guard::Tested };
+                    for arm in [then, otherwise] {
+                        self.collect(function, arm, (assignments, constant), inside);
+                        if !falls_through(arm) {
+                            guard = inside;
+                        }
+                    }
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        }
+        self.sums = before;
+    }
+
+    /// The terms of a sum with such a counter, which comes second.
+    fn terms(&self, function: &Function, id: ExprId) -> Option<(ExprId, ExprId)> {
+        let is_counter = |id: ExprId| function.local(id).is_some_and(|local| self.counters.contains(&local));
+        match function.class(id) {
+            Class::Arith(Arith::Binary(op, a, b)) if adds(op) => match (is_counter(a), is_counter(b)) {
+                (false, true) => Some((a, b)),
+                (true, false) => Some((b, a)),
+                (true, true) | (false, false) => None,
+            },
+            Class::Leaf(Leaf::Local(local)) => self.sums.get(&local).copied(),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
+    }
+}
+
+/// Where a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Guard {
+    /// In no loop that LLVM unrolls fully.
+    Outside,
+    /// In such a loop.
+    Window,
+    /// In such a loop, under a branch.
+    Tested,
+}
+
+fn adds(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::Add | BinaryOp::AddExact)
 }
 
 /// The locals of [`Addresses::beside`].
@@ -180,7 +322,13 @@ impl Narrow<'_> {
         let reach = self.addresses.and_then(|addresses| addresses.bases.get(id.index()).copied().flatten());
         let Some(reach) = reach.filter(|reach| self.step(id, base) >= reach.unit) else { return self.rebuilt(id) };
         let used = if reach.starts { FROM_START } else { FROM_ANYWHERE };
-        let distance = self.distance(by, used, !is_own(self.ty(base)));
+        let distance = match self.in_window(id, by, used) {
+            Some(lower) => {
+                let span = self.span(id);
+                self.push(ExprKind::Convert(lower), Type::I64, span)
+            }
+            None => self.distance(by, used, !is_own(self.ty(base))),
+        };
         let kind = self.function.exprs[id].kind.clone();
         let kind = kind.map_operands(&mut |operand| if operand == by { distance } else { self.wide(operand) });
         self.function.exprs[id].kind = kind;
@@ -217,8 +365,7 @@ impl Narrow<'_> {
         };
         let is_split = pointers && op == BinaryOp::Add && (is_beside(a) || is_beside(b));
         if is_split || self.varies(id, pointers) {
-            let adds = matches!(op, BinaryOp::Add | BinaryOp::AddExact);
-            let left = |part| if adds { self.without(used, part) } else { ANYTHING };
+            let left = |part| if adds(op) { self.without(used, part) } else { ANYTHING };
             let (of_a, of_b) = (left(b), left(a));
             let (a, b) = (self.distance(a, of_a, pointers), self.distance(b, of_b, pointers));
             self.function.exprs[id].kind = ExprKind::Binary(op, a, b);
@@ -230,6 +377,26 @@ impl Narrow<'_> {
         let span = self.span(id);
         let lower = self.narrow(id);
         self.push(ExprKind::Convert(lower), Type::I64, span)
+    }
+
+    /// An offset in 32 bits in a window, with the window's counter added last. The accessed offset bounds the rest.
+    fn in_window(&mut self, address: ExprId, id: ExprId, used: Interval) -> Option<ExprId> {
+        let &(start, counter) = self.addresses?.windows.guarded.get(&address)?;
+        if !used.fits(Type::I32) || self.fits(id) || self.varies(id, true) {
+            return None;
+        }
+        let Class::Arith(Arith::Binary(_, row, _)) = self.function.class(id) else { return None };
+        let near = self.range(counter).within(Interval::new(-LARGEST_TERM, LARGEST_TERM));
+        if !near || !self.without(used, counter).fits(Type::I32) {
+            return None;
+        }
+        let span = self.span(id);
+        let [row, start, counter] = [row, start, counter].map(|term| {
+            let copy = self.function.copy_expr(term);
+            self.narrow(copy)
+        });
+        let rest = self.push(ExprKind::Binary(BinaryOp::Add, row, start), Type::I32, span);
+        Some(self.push(ExprKind::Binary(BinaryOp::AddExact, rest, counter), Type::I32, span))
     }
 
     /// The range of a sum without one of its operands. The other operand is the only 64-bit number that gives the sum

@@ -73,8 +73,9 @@ pub(super) fn run(module: &mut Module) {
         .map(|((id, function), ranges)| {
             // Counters that are not strength-reduced to pointers.
             let around = around_short(function, ranges);
-            let narrow = |local| around.contains(&local) || is_short(ranges.local(function, local));
-            let addresses = address::Addresses::of(module, &reaches, &narrow, (id, function));
+            let is_short = |local| is_short(ranges.local(function, local));
+            let narrow = |local| around.contains(&local) || is_short(local);
+            let addresses = address::Addresses::of(module, &reaches, (&narrow, &is_short), (id, function));
             (addresses, address_counters(function, &narrow))
         })
         .collect();
