@@ -12,7 +12,9 @@
 //!
 //! Between branches LLVM finds the common part of such addresses only if constants are added last and exactly. Therefore
 //! offsets in a window of constant size, whose borders are tested for each element, are reassociated: `row * width + (x +
-//! dx)` becomes `(row * width + x) + dx`, in which the first sum is extended once for each row ([`Windows`]).
+//! dx)` becomes `(row * width + x) + dx`, in which the first sum is extended once for each row ([`Windows`]). The address
+//! of `row * width + x` is computed before the branch, where its operands are known there: as code for each element it
+//! would cost more than the access.
 //!
 //! Induction variables in addresses of global memory remain wide, with the sums and products that contain them: LLVM
 //! strength-reduces them to pointers.
@@ -25,8 +27,8 @@ use super::Narrow;
 use crate::{
     analysis::{Interval, PointerExtent, PointerExtents},
     ir::{
-        Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, Stmt,
-        StmtKind, Type, falls_through, for_each_expr, for_each_expr_of_block, for_each_stmt,
+        Arith, BinaryOp, Block, Class, ExprId, ExprKind, FuncId, Function, Leaf, Local, LocalId, LocalKind, Module,
+        Space, Stmt, StmtKind, Type, falls_through, for_each_expr, for_each_expr_of_block, for_each_stmt,
     },
 };
 
@@ -56,6 +58,12 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
+    /// Where the body of a loop with this step is, if the loop is at `guard`.
+    pub(super) fn inside(&self, guard: Guard, step: &Block) -> Guard {
+        let is_short = step.iter().flat_map(|stmt| stmt.kind.assigned()).any(|it| self.windows.counters.contains(&it));
+        if is_short { guard.max(Guard::Window) } else { guard }
+    }
+
     /// `narrow` returns whether a counter need not remain wide, `is_short` whether LLVM unrolls its loop fully.
     pub(super) fn of(
         module: &Module,
@@ -82,8 +90,18 @@ struct Windows {
     sums: BTreeMap<LocalId, (ExprId, ExprId)>,
     /// Such counters, and their copies.
     counters: BTreeSet<LocalId>,
-    /// By address under a branch in such a loop, whose offset ends with such a sum: its terms.
-    guarded: BTreeMap<ExprId, (ExprId, ExprId)>,
+    /// By address under a branch in such a loop, whose offset ends with such a sum: the sum.
+    guarded: BTreeMap<ExprId, GuardedAddress>,
+}
+
+/// An address in a window.
+#[derive(Clone, Copy, Debug)]
+struct GuardedAddress {
+    /// The terms of the last sum of its offset.
+    start: ExprId,
+    counter: ExprId,
+    /// Whether the rest of the address has its value before the branch.
+    is_known_before: bool,
 }
 
 impl Windows {
@@ -112,7 +130,8 @@ impl Windows {
                     .filter_map(|stmt| if let StmtKind::Assign(local, _) = stmt.kind { Some(local) } else { None }),
             );
             constant.retain(|local| assignments[local.index()] <= 1);
-            windows.collect(function, &function.body, (&assignments, &constant), Guard::Outside);
+            let mut assigned = BTreeSet::new();
+            windows.collect(function, &function.body, (&assignments, &constant), (Guard::Outside, &mut assigned));
         }
         windows
     }
@@ -123,19 +142,32 @@ impl Windows {
         function: &Function,
         block: &Block,
         (assignments, constant): (&[u32], &BTreeSet<LocalId>),
-        mut guard: Guard,
+        (mut guard, assigned): (Guard, &mut BTreeSet<LocalId>),
     ) {
         let before = self.sums.clone();
-        for stmt in block {
+        for (index, stmt) in block.iter().enumerate() {
+            if index == 0 && is_loop_test(stmt) {
+                continue;
+            }
+            if guard == Guard::Window && matches!(stmt.kind, StmtKind::If { .. }) {
+                // What is assigned from here on is not known before the branch.
+                assigned.clear();
+            }
+            assigned.extend(stmt.kind.assigned());
             if guard == Guard::Tested {
                 for root in stmt.kind.exprs() {
                     for_each_expr(function, root, &mut |id| {
-                        if let Class::Address { by, .. } = function.class(id)
-                            && let Class::Arith(Arith::Binary(op, _, column)) = function.class(by)
+                        if let Class::Address { base, by, .. } = function.class(id)
+                            && let Class::Arith(Arith::Binary(op, row, column)) = function.class(by)
                             && adds(op)
-                            && let Some(terms) = self.terms(function, column)
+                            && let Some((start, counter)) = self.terms(function, column)
                         {
-                            self.guarded.insert(id, terms);
+                            let mut is_known_before = function.local(base).is_some_and(|base| constant.contains(&base));
+                            for_each_expr(function, row, &mut |part| {
+                                is_known_before &= !matches!(function.exprs[part].kind, ExprKind::Load(..))
+                                    && function.local(part).is_none_or(|local| !assigned.contains(&local));
+                            });
+                            self.guarded.insert(id, GuardedAddress { start, counter, is_known_before });
                         }
                     });
                 }
@@ -154,12 +186,12 @@ impl Windows {
                     let is_short =
                         step.iter().flat_map(|stmt| stmt.kind.assigned()).any(|it| self.counters.contains(&it));
                     let inside = if is_short { guard.max(Guard::Window) } else { guard };
-                    self.collect(function, body, (assignments, constant), inside);
+                    self.collect(function, body, (assignments, constant), (inside, assigned));
                 }
                 StmtKind::If { then, otherwise, .. } => {
                     let inside = if guard == Guard::Outside { guard } else { Guard::Tested };
                     for arm in [then, otherwise] {
-                        self.collect(function, arm, (assignments, constant), inside);
+                        self.collect(function, arm, (assignments, constant), (inside, assigned));
                         if !falls_through(arm) {
                             guard = inside;
                         }
@@ -192,9 +224,18 @@ impl Windows {
     }
 }
 
+/// Whether the first statement of a block is the test of a loop.
+pub(super) fn is_loop_test(stmt: &Stmt) -> bool {
+    if let StmtKind::If { then, otherwise, .. } = &stmt.kind {
+        matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty()
+    } else {
+        false
+    }
+}
+
 /// Where a statement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Guard {
+pub(super) enum Guard {
     /// In no loop that LLVM unrolls fully.
     Outside,
     /// In such a loop.
@@ -322,13 +363,10 @@ impl Narrow<'_> {
         let reach = self.addresses.and_then(|addresses| addresses.bases.get(id.index()).copied().flatten());
         let Some(reach) = reach.filter(|reach| self.step(id, base) >= reach.unit) else { return self.rebuilt(id) };
         let used = if reach.starts { FROM_START } else { FROM_ANYWHERE };
-        let distance = match self.in_window(id, by, used) {
-            Some(lower) => {
-                let span = self.span(id);
-                self.push(ExprKind::Convert(lower), Type::I64, span)
-            }
-            None => self.distance(by, used, !is_own(self.ty(base))),
-        };
+        if let Some(address) = self.in_window(id, (base, by), used) {
+            return address;
+        }
+        let distance = self.distance(by, used, !is_own(self.ty(base)));
         let kind = self.function.exprs[id].kind.clone();
         let kind = kind.map_operands(&mut |operand| if operand == by { distance } else { self.wide(operand) });
         self.function.exprs[id].kind = kind;
@@ -379,24 +417,36 @@ impl Narrow<'_> {
         self.push(ExprKind::Convert(lower), Type::I64, span)
     }
 
-    /// An offset in 32 bits in a window, with the window's counter added last. The accessed offset bounds the rest.
-    fn in_window(&mut self, address: ExprId, id: ExprId, used: Interval) -> Option<ExprId> {
-        let &(start, counter) = self.addresses?.windows.guarded.get(&address)?;
-        if !used.fits(Type::I32) || self.fits(id) || self.varies(id, true) {
+    /// An address in a window, with the window's counter added last. The accessed offset bounds the rest.
+    fn in_window(&mut self, address: ExprId, (base, by): (ExprId, ExprId), used: Interval) -> Option<ExprId> {
+        let GuardedAddress { start, counter, is_known_before } = *self.addresses?.windows.guarded.get(&address)?;
+        let ExprKind::Offset { scale, .. } = self.function.exprs[address].kind else { return None };
+        let Class::Arith(Arith::Binary(_, row, _)) = self.function.class(by) else { return None };
+        let near = self.range(counter).within(Interval::new(-LARGEST_TERM, LARGEST_TERM));
+        if !used.fits(Type::I32) || self.fits(by) || self.varies(by, true) {
             return None;
         }
-        let Class::Arith(Arith::Binary(_, row, _)) = self.function.class(id) else { return None };
-        let near = self.range(counter).within(Interval::new(-LARGEST_TERM, LARGEST_TERM));
         if !near || !self.without(used, counter).fits(Type::I32) {
             return None;
         }
-        let span = self.span(id);
+        let (span, ty) = (self.span(address), self.ty(address));
         let [row, start, counter] = [row, start, counter].map(|term| {
             let copy = self.function.copy_expr(term);
             self.narrow(copy)
         });
         let rest = self.push(ExprKind::Binary(BinaryOp::Add, row, start), Type::I32, span);
-        Some(self.push(ExprKind::Binary(BinaryOp::AddExact, rest, counter), Type::I32, span))
+        if self.guard != Guard::Tested || !is_known_before {
+            let offset = self.push(ExprKind::Binary(BinaryOp::AddExact, rest, counter), Type::I32, span);
+            let index = self.push(ExprKind::Convert(offset), Type::I64, span);
+            return Some(self.push(ExprKind::Offset { base, index, scale }, ty, span));
+        }
+        let index = self.push(ExprKind::Convert(rest), Type::I64, span);
+        let first = self.push(ExprKind::Offset { base, index, scale }, ty, span);
+        let local = self.function.locals.push(Local::new("t", LocalKind::Temp, ty));
+        self.before_branch.push(Stmt { kind: StmtKind::Assign(local, first), span });
+        let base = self.push(ExprKind::Local(local), ty, span);
+        let index = self.push(ExprKind::Convert(counter), Type::I64, span);
+        Some(self.push(ExprKind::Offset { base, index, scale }, ty, span))
     }
 
     /// The range of a sum without one of its operands. The other operand is the only 64-bit number that gives the sum

@@ -42,7 +42,7 @@ use crate::{
     analysis::{Interval, PointerExtents, Ranges},
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module, Stmt, StmtKind,
-        Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
+        Type, UnaryOp, falls_through, for_each_expr, for_each_expr_of_block, for_each_stmt,
     },
     source::Span,
 };
@@ -92,7 +92,8 @@ fn narrow_function(
 ) {
     let locals = narrow_locals(function, ranges, &kept);
     let body = std::mem::take(&mut function.body);
-    let mut pass = Narrow { function, ranges, addresses, locals, kept };
+    let guard = address::Guard::Outside;
+    let mut pass = Narrow { function, ranges, addresses, locals, kept, guard, before_branch: Block::new() };
     let body = pass.block(body);
     let Narrow { function, locals, .. } = pass;
     for (id, ty) in locals {
@@ -211,11 +212,48 @@ struct Narrow<'a> {
     locals: BTreeMap<LocalId, Type>,
     /// Values that remain wide although they would fit.
     kept: BTreeSet<LocalId>,
+    /// Where the current statement is.
+    guard: address::Guard,
+    /// Statements to insert before the branch that the current statement is under.
+    before_branch: Block,
 }
 
 impl Narrow<'_> {
     fn block(&mut self, block: Block) -> Block {
-        block.into_iter().map(|stmt| self.stmt(stmt)).collect()
+        let (guard, mut all) = (self.guard, Block::with_capacity(block.len()));
+        // The branch that the following statements are under, if it leaves the iteration.
+        let mut branch = None;
+        for (index, stmt) in block.into_iter().enumerate() {
+            let is_test = index == 0 && address::is_loop_test(&stmt);
+            let leaves = match &stmt.kind {
+                StmtKind::If { then, otherwise, .. } if guard == address::Guard::Window && !is_test => {
+                    self.guard = address::Guard::Tested;
+                    !falls_through(then) || !falls_through(otherwise)
+                }
+                StmtKind::If { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => false,
+            };
+            let at = branch.unwrap_or(all.len());
+            if leaves {
+                branch = Some(at);
+            }
+            all.push(self.stmt(stmt));
+            if guard != address::Guard::Tested {
+                let before = std::mem::take(&mut self.before_branch);
+                branch = branch.map(|branch| branch + before.len());
+                all.splice(at..at, before);
+            }
+            self.guard = if branch.is_some() { address::Guard::Tested } else { guard };
+        }
+        self.guard = guard;
+        all
     }
 
     fn stmt(&mut self, Stmt { kind, span }: Stmt) -> Stmt {
@@ -227,7 +265,13 @@ impl Narrow<'_> {
             StmtKind::If { cond, then, otherwise } => {
                 StmtKind::If { cond: self.wide(cond), then: self.block(then), otherwise: self.block(otherwise) }
             }
-            StmtKind::Loop { body, step } => StmtKind::Loop { body: self.block(body), step: self.block(step) },
+            StmtKind::Loop { body, step } => {
+                let guard = self.guard;
+                self.guard = self.addresses.map_or(guard, |addresses| addresses.inside(guard, &step));
+                let body = self.block(body);
+                self.guard = guard;
+                StmtKind::Loop { body, step: self.block(step) }
+            }
             kind @ (StmtKind::Assign(..)
             | StmtKind::Store { .. }
             | StmtKind::Op { .. }
