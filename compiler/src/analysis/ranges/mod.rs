@@ -25,7 +25,7 @@ use self::{
 use super::{Interval, PointedArray, Rematerializable, pointers::Pointers};
 use crate::ir::{
     AtomicOp, Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Memory, Module, Op, Space, Stmt,
-    StmtKind, Type,
+    StmtKind, Type, for_each_stmt,
 };
 
 /// The limit on evaluations of expressions, per expression of a function, after which the analysis gives up.
@@ -93,8 +93,8 @@ fn shared_facts(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circ
     let types = SharedFacts::of_types(module, &slot);
     let has_own_arrays = module.shared.iter().next().is_some()
         || module.functions.iter().any(|(_, it)| it.local_arrays.iter().next().is_some());
-    let calls = module.functions.iter().any(|(_, function)| function.kind == FunctionKind::Device);
-    if !calls && !has_own_arrays {
+    let has_callees = module.functions.iter().any(|(_, function)| function.kind == FunctionKind::Device);
+    if !has_callees && !has_own_arrays {
         return types;
     }
     let mut guess = SharedFacts::guess(module, circles, &slot);
@@ -115,17 +115,55 @@ fn shared_facts(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circ
                 }
             }
             found.elements.keep_others(module, &guess.elements);
-            return found;
+            // Arguments that a device function passes on were found for guessed parameters.
+            let passes_on = module.functions.iter().any(|(_, it)| it.kind == FunctionKind::Device && calls(it));
+            return if passes_on { with_arguments(module, arrays, (found, circles)) } else { found };
         }
     }
-    types
+    with_arguments(module, arrays, (types, circles))
+}
+
+fn calls(function: &Function) -> bool {
+    let mut found = false;
+    for_each_stmt(&function.body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Call { .. }));
+    found
+}
+
+/// The facts with the ranges of parameters that follow from the callers, and from their callers.
+fn with_arguments(
+    module: &Module,
+    arrays: &Pointers<PointedArray>,
+    (mut facts, circles): (SharedFacts, &Circles),
+) -> SharedFacts {
+    for (id, function) in module.functions.iter() {
+        if function.kind == FunctionKind::Device && !circles.contains(id) {
+            facts.params[id.index()].fill(Interval::NONE);
+        }
+    }
+    // Callers come after their callees.
+    let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
+    for &id in ids.iter().rev() {
+        let mut found = SharedFacts::nothing(module);
+        match RangeAnalysis::new(module, (id, &module.functions[id]), arrays, &facts).run() {
+            Some(function) => function.add_to(&mut found, id),
+            None => give_up(module, &module.functions[id], id, &mut found),
+        }
+        for (callee, found) in module.functions.iter().map(|(callee, _)| callee).zip(&found.params) {
+            if !circles.contains(callee) {
+                for (known, arg) in facts.params[callee.index()].iter_mut().zip(found) {
+                    *known = known.join(*arg);
+                }
+            }
+        }
+    }
+    facts
 }
 
 /// Adds what follows from a function whose analysis gave up.
 fn give_up(module: &Module, function: &Function, id: FuncId, found: &mut SharedFacts) {
     found.results[id.index()] = function.results.iter().map(|ty| Interval::of_type(*ty)).collect();
     found.elements.store_anywhere(module, true, true);
-    crate::ir::for_each_stmt(&function.body, &mut |stmt| {
+    for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Call { func, args, .. } = &stmt.kind {
             for (known, arg) in found.params[func.index()].iter_mut().zip(args) {
                 *known = known.join(Interval::of_type(function.exprs[*arg].ty));

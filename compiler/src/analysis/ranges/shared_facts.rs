@@ -226,9 +226,7 @@ impl Elements {
 
 /// The guessed range of a type.
 fn small(ty: Type) -> Interval {
-    let all = Interval::of_type(ty);
-    let wide = ty == Type::I64 || ty == Type::Scalar(Scalar::U64);
-    if wide { all.meet(Interval::of_type(Type::I32)) } else { all }
+    if ty == Type::I64 { Interval::of_type(Type::I32) } else { Interval::of_type(ty) }
 }
 
 /// The range of a constant array's elements.
