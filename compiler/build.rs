@@ -42,6 +42,7 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",
     "src/backend/nvptx/exits.cpp",
+    "src/backend/nvptx/heads.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/unrolling.cpp",

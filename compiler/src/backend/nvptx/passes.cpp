@@ -22,6 +22,7 @@
 #include "differences.h"
 #include "divisions.h"
 #include "exits.h"
+#include "heads.h"
 #include "switches.h"
 
 namespace {
@@ -187,6 +188,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
     weft::register_divisions(builder);
     weft::register_switches(builder);
     weft::register_exits(builder);
+    weft::register_heads(builder);
   };
   if (LLVMErrorRef error = weft::run_passes(module, pipeline, machine, is_large, prepare)) return error;
   hidden.forget(module);
