@@ -17,8 +17,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Assumptions {
-    /// The extents and strides of arrays, 64-bit integer arguments, and the number of threads along each axis of the
-    /// grid fit in `int32`.
+    /// The strides of arrays and 64-bit integer arguments are values of `int32`. Extents of arrays and numbers of threads
+    /// along an axis are at most [`SMALL_EXTENT`](crate::SMALL_EXTENT), numbers of elements
+    /// [`SMALL_SIZE`](crate::SMALL_SIZE), blocks along x [`SMALL_BLOCKS`](crate::SMALL_BLOCKS).
     pub small: bool,
     /// Signed integer arguments, including those in tuples and records, are not negative.
     pub nonneg: bool,

@@ -150,7 +150,8 @@ pub(crate) struct EmitArgs {
 /// A property of launches that the compiler may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Assumption {
-    /// Dimensions, strides, integers and numbers of threads fit into 32 bits
+    /// Strides and integers are values of int32; dimensions and threads along an axis are at most 2^30 - 2^16, elements
+    /// of an array 2^31 - 2^16, blocks along x 2^23 - 2^8
     Small,
     /// No integer among the arguments is negative
     Nonneg,

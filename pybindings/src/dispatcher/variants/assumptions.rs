@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use weft_artifact::{
-    ArgType, ArrayType, Assumptions, Layout, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE, Scalar, Slot, SlotField, SlotSource, SlotType,
+    ArgType, ArrayType, Assumptions, Layout, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE, Scalar, Slot, SlotField,
+    SlotSource, SlotType,
 };
 use weft_compiler::request::Options;
 use weft_runtime::LaunchConfig;

@@ -173,6 +173,7 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     }
     let wide: Vec<Factors> =
         found.iter().filter(|one| one.factors.threads[0] > 1 && !one.is_strided).map(|one| one.factors).collect();
+    let refusal = refusal(&found);
     let threads = ranked(found, &plain);
     // Copies whose accesses merge already use the full memory bandwidth.
     let is_wide = threads.first().is_some_and(|best| wide.contains(&best.factors));
@@ -181,11 +182,22 @@ pub(super) fn candidates(module: &Module) -> Result<(Vec<Candidate>, String), St
     let candidates: Vec<Candidate> =
         merged.into_iter().take(merged::MOST_CANDIDATES).chain(threads).take(MOST_CANDIDATES).collect();
     let sentence = match candidates.first() {
-        None => "not coarsened: it does not read its thread index".to_owned(),
+        None => format!("not coarsened: {refusal}"),
         Some(best) if best.is_worth_it() => format!("worth coarsening: {}", best.note),
         Some(best) => format!("not coarsened: limited by {}; the best estimate: {}", plain.bound(), best.note),
     };
     Ok((candidates, sentence))
+}
+
+/// The reason if launches may have none of these factors.
+fn refusal(found: &[Estimate]) -> String {
+    if found.is_empty() {
+        "it does not read its thread index".to_owned()
+    } else if found.iter().any(|one| one.registers > MOST_REGISTERS) {
+        format!("coarsened threads would need more than {MOST_REGISTERS} registers")
+    } else {
+        "it has barriers, and threads along x are then not coarsened".to_owned()
+    }
 }
 
 /// The candidates that launches may have, the best ones first; among about equal ones the one with the fewest copies.
