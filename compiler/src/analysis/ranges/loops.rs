@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     analysis::Interval,
-    ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, UnaryOp, for_each_stmt},
+    ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Stmt, StmtKind, Type, UnaryOp, for_each_stmt},
 };
 
-/// The number of fixpoint passes after which ranges that still grow are widened to the limits of their type.
+/// The number of fixpoint passes after which ranges that still grow are widened.
 const PLAIN_ITERATIONS: u32 = 3;
 
 /// The number of narrowing passes, in which the loop's test removes what widening added.
@@ -77,13 +77,7 @@ impl<'a> RangeAnalysis<'a> {
                 }
                 changed = true;
                 let all = Interval::of_type(self.function.locals[*local].ty);
-                *known = if iteration < PLAIN_ITERATIONS {
-                    joined
-                } else {
-                    let low = if joined.low < known.low { all.low } else { joined.low };
-                    let high = if joined.high > known.high { all.high } else { joined.high };
-                    Interval::new(low, high)
-                };
+                *known = if iteration < PLAIN_ITERATIONS { joined } else { widened(*known, joined, all) };
             }
             if !changed || self.patience == 0 {
                 break;
@@ -302,6 +296,29 @@ impl<'a> RangeAnalysis<'a> {
         }
         Some((self.addend(counter, value)?, in_step.is_some()))
     }
+}
+
+/// An interval that grows, with the bounds that grow at the next threshold: 0 below, so that `(low + high) // 2` of a
+/// binary search remains an index, the limits of `int32`, and those of the type.
+fn widened(known: Interval, joined: Interval, all: Interval) -> Interval {
+    let narrow = Interval::of_type(Type::I32).meet(all);
+    let low = if joined.low >= known.low {
+        joined.low
+    } else if joined.low >= 0 {
+        0
+    } else if joined.low >= narrow.low && known.low > narrow.low {
+        narrow.low
+    } else {
+        all.low
+    };
+    let high = if joined.high <= known.high {
+        joined.high
+    } else if joined.high <= narrow.high && known.high < narrow.high {
+        narrow.high
+    } else {
+        all.high
+    };
+    Interval::new(low, high)
 }
 
 /// The result of analyzing one iteration of a loop.
