@@ -17,6 +17,7 @@
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/PatternMatch.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 #include "../llvm/passes.h"
 #include "differences.h"
@@ -213,12 +214,102 @@ static void keep_narrow(llvm::Function &function) {
     }
 }
 
-/* Stops the code generator from speculating long operations and from widening divisions. Call it directly before the
- * code generator. */
+/* Offsets of addresses as LLVM has them after its passes: `(i << 32) >> 30` of 64 bits in place of `int64(int32(i))`, and
+ * the sum `i` in 64 bits, too. As an extension of 32 bits, an offset is one instruction with its address, `mad.wide`. */
+class Offsets {
+public:
+  void extend(llvm::Function &function) {
+    find(function);
+    for (auto [offset, value, shift] : offsets) {
+      llvm::IRBuilder<> builder(offset);
+      llvm::Value *extended = builder.CreateSExt(lower_half(value, builder), offset->getType());
+      offset->replaceAllUsesWith(builder.CreateShl(extended, shift, "", false, true));
+    }
+    for (auto [offset, value, shift] : offsets) llvm::RecursivelyDeleteTriviallyDeadInstructions(offset);
+  }
+
+private:
+  struct Offset {
+    llvm::Instruction *offset;
+    llvm::Value *value;
+    uint64_t shift;
+  };
+  llvm::SmallVector<Offset, 16> offsets;
+  /* Operations of which only the lower halves are used, by offsets and by each other. */
+  llvm::SmallPtrSet<const llvm::User *, 32> narrow;
+  llvm::DenseMap<llvm::Value *, llvm::Value *> halves;
+
+  static bool has_lower_half(const llvm::Value *value) {
+    const auto *operation = llvm::dyn_cast<llvm::BinaryOperator>(value);
+    if (!operation || !operation->getType()->isIntegerTy(64)) return false;
+    switch (operation->getOpcode()) {
+    case llvm::Instruction::Add:
+    case llvm::Instruction::Sub:
+    case llvm::Instruction::Mul:
+    case llvm::Instruction::And:
+    case llvm::Instruction::Or:
+    case llvm::Instruction::Xor:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  void find(llvm::Function &function) {
+    using namespace llvm::PatternMatch;
+    llvm::SmallVector<llvm::Value *, 32> pending;
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      llvm::Value *value = nullptr;
+      const llvm::APInt *right = nullptr;
+      bool is_offset = instruction.getType()->isIntegerTy(64) && !instruction.use_empty() &&
+                       llvm::all_of(instruction.users(),
+                                    [](const llvm::User *user) { return llvm::isa<llvm::GetElementPtrInst>(user); });
+      if (!is_offset ||
+          !match(&instruction, m_AShr(m_OneUse(m_Shl(m_Value(value), m_SpecificInt(32))), m_APInt(right))) ||
+          right->ugt(32))
+        continue;
+      offsets.push_back({&instruction, value, 32 - right->getZExtValue()});
+      narrow.insert(llvm::cast<llvm::User>(instruction.getOperand(0)));
+      pending.push_back(value);
+    }
+    llvm::SmallVector<llvm::BinaryOperator *, 32> candidates;
+    while (!pending.empty()) {
+      llvm::Value *value = pending.pop_back_val();
+      if (!has_lower_half(value) || !narrow.insert(llvm::cast<llvm::User>(value)).second) continue;
+      candidates.push_back(llvm::cast<llvm::BinaryOperator>(value));
+      pending.append(candidates.back()->value_op_begin(), candidates.back()->value_op_end());
+    }
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (llvm::BinaryOperator *candidate : candidates)
+        if (narrow.contains(candidate) &&
+            !llvm::all_of(candidate->users(), [&](const llvm::User *user) { return narrow.contains(user); }))
+          changes = narrow.erase(candidate);
+    }
+  }
+
+  /* The lower half of a value, in 32 bits. */
+  llvm::Value *lower_half(llvm::Value *value, llvm::IRBuilder<> &builder) {
+    llvm::Type *type = builder.getInt32Ty();
+    if (auto *extension = llvm::dyn_cast<llvm::CastInst>(value);
+        extension && llvm::isa<llvm::SExtInst, llvm::ZExtInst>(extension) && extension->getSrcTy() == type)
+      return extension->getOperand(0);
+    auto *operation = llvm::dyn_cast<llvm::BinaryOperator>(value);
+    if (!operation || !narrow.contains(operation)) return builder.CreateTrunc(value, type);
+    if (llvm::Value *known = halves.lookup(operation)) return known;
+    llvm::IRBuilder<> here(operation);
+    llvm::Value *left = lower_half(operation->getOperand(0), here), *right = lower_half(operation->getOperand(1), here);
+    return halves[operation] = here.CreateBinOp(operation->getOpcode(), left, right, operation->getName());
+  }
+};
+
+/* Stops the code generator from speculating long operations and from widening divisions, and narrows offsets. Call it
+ * directly before the code generator. */
 extern "C" void weft_keep_in_branches(LLVMModuleRef module_ref) {
   llvm::Module &module = *llvm::unwrap(module_ref);
   for (llvm::Function &function : module) {
     keep_narrow(function);
+    Offsets().extend(function);
     llvm::SmallVector<llvm::BinaryOperator *, 8> found;
     for (llvm::BasicBlock &block : function) {
       /* Only a block with one predecessor that branches can be speculated. */
