@@ -163,10 +163,12 @@ impl Windows {
                             && let Some((start, counter)) = self.terms(function, column)
                         {
                             let mut is_known_before = function.local(base).is_some_and(|base| constant.contains(&base));
-                            for_each_expr(function, row, &mut |part| {
-                                is_known_before &= !matches!(function.exprs[part].kind, ExprKind::Load(..))
-                                    && function.local(part).is_none_or(|local| !assigned.contains(&local));
-                            });
+                            for term in [row, start] {
+                                for_each_expr(function, term, &mut |part| {
+                                    is_known_before &= !matches!(function.exprs[part].kind, ExprKind::Load(..))
+                                        && function.local(part).is_none_or(|local| !assigned.contains(&local));
+                                });
+                            }
                             self.guarded.insert(id, GuardedAddress { start, counter, is_known_before });
                         }
                     });
@@ -186,6 +188,10 @@ impl Windows {
                     let is_short =
                         step.iter().flat_map(|stmt| stmt.kind.assigned()).any(|it| self.counters.contains(&it));
                     let inside = if is_short { guard.max(Guard::Window) } else { guard };
+                    // Later statements of the loop run before earlier ones of its next iteration.
+                    for block in [body, step] {
+                        for_each_stmt(block, &mut |stmt| assigned.extend(stmt.kind.assigned()));
+                    }
                     self.collect(function, body, (assignments, constant), (inside, assigned));
                 }
                 StmtKind::If { then, otherwise, .. } => {

@@ -114,23 +114,28 @@ struct Ring {
     iterations: i128,
 }
 
-/// A value minus the counter, if it is constant. `offsets` has those of locals.
-fn offset(function: &Function, offsets: &BTreeMap<LocalId, i128>, value: ExprId) -> Option<i128> {
-    match function.class(value) {
-        Class::Leaf(Leaf::Local(local)) => offsets.get(&local).copied(),
+/// A value minus the counter, if it is constant. `offsets` has those of locals, `start` is the counter's first value.
+///
+/// All intermediate values must be exact: their offsets are small, and unsigned ones are never negative.
+fn offset(function: &Function, offsets: &BTreeMap<LocalId, i128>, start: i128, value: ExprId) -> Option<i128> {
+    let of = |value: ExprId| offset(function, offsets, start, value);
+    let found = match function.class(value) {
+        Class::Leaf(Leaf::Local(local)) => offsets.get(&local).copied()?,
+        Class::Arith(Arith::Convert(from)) => of(from)?,
         Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) => match (function.int(a), function.int(b)) {
-            (Some(by), None) => offset(function, offsets, b)?.checked_add(by),
-            (None, Some(by)) => offset(function, offsets, a)?.checked_add(by),
-            (None, None) | (Some(_), Some(_)) => None,
+            (Some(by), None) => of(b)?.checked_add(by)?,
+            (None, Some(by)) => of(a)?.checked_add(by)?,
+            (None, None) | (Some(_), Some(_)) => return None,
         },
-        Class::Arith(Arith::Convert(from)) => {
-            let holds = |ty: Type| [Scalar::I32, Scalar::U32, Scalar::I64, Scalar::U64].map(Type::Scalar).contains(&ty);
-            let kept = holds(function.exprs[value].ty) && holds(function.exprs[from].ty);
-            kept.then(|| offset(function, offsets, from))?
-        }
-        Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) => offset(function, offsets, a)?.checked_sub(function.int(b)?),
-        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
-    }
+        Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) => of(a)?.checked_sub(function.int(b)?)?,
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
+    };
+    let is_exact = match function.exprs[value].ty {
+        Type::Scalar(Scalar::I32 | Scalar::I64) => true,
+        Type::Scalar(Scalar::U32 | Scalar::U64) => start.checked_add(found)? >= 0,
+        Type::Scalar(_) | Type::Ptr(..) => false,
+    };
+    (is_exact && found.abs() < LARGEST_OFFSET).then_some(found)
 }
 
 /// The loop at an index of a block, if it can be unrolled.
@@ -172,7 +177,7 @@ fn ring(
         return None;
     }
     let (mut divisors, mut exprs) = (BTreeSet::new(), 0);
-    for_each_remainder(function, counter, iteration, &mut |_, _, buffers| {
+    for_each_remainder(function, (counter, start), iteration, &mut |_, _, buffers| {
         divisors.insert(buffers);
     });
     for_each_stmt(iteration, &mut |stmt| for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1));
@@ -204,7 +209,7 @@ fn assigns(stmt: &Stmt, local: LocalId) -> bool {
 /// Calls `visit` on each remainder of the counter plus a constant: the expression, the constant, the divisor.
 fn for_each_remainder(
     function: &Function,
-    counter: LocalId,
+    (counter, start): (LocalId, i128),
     iteration: &[Stmt],
     visit: &mut dyn FnMut(ExprId, i128, i128),
 ) {
@@ -222,9 +227,8 @@ fn for_each_remainder(
     for stmt in iteration {
         let mut visit_expr = |id: ExprId| {
             if let ExprKind::Binary(BinaryOp::FloorMod | BinaryOp::ModNonneg, value, divisor) = function.exprs[id].kind
-                && let (Some(offset), Some(buffers)) = (offset(function, &offsets, value), function.int(divisor))
+                && let (Some(offset), Some(buffers)) = (offset(function, &offsets, start, value), function.int(divisor))
                 && buffers > 1
-                && offset.abs() < LARGEST_OFFSET
             {
                 visit(id, offset, buffers);
             }
@@ -236,7 +240,7 @@ fn for_each_remainder(
         });
         if let StmtKind::Assign(local, value) = stmt.kind
             && assignments.get(&local) == Some(&1)
-            && let Some(found) = offset(function, &offsets, value)
+            && let Some(found) = offset(function, &offsets, start, value)
         {
             offsets.insert(local, found);
         }
@@ -337,7 +341,7 @@ fn unrolled(function: &mut Function, ring: &Ring, old: &Stmt) -> Stmt {
     for number in 0..ring.iterations {
         let iteration: Block = rest.iter().map(|stmt| function.copy_stmt(stmt)).collect();
         let mut known = Vec::new();
-        for_each_remainder(function, ring.bounds.counter, &iteration, &mut |id, offset, buffers| {
+        for_each_remainder(function, (ring.bounds.counter, ring.start), &iteration, &mut |id, offset, buffers| {
             if ring.iterations % buffers == 0 {
                 known.push((id, (ring.start + number + offset).rem_euclid(buffers)));
             }
