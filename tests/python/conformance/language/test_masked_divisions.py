@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from weft import cuda
 
 ROWS, COLUMNS = 9, 37
