@@ -1,6 +1,6 @@
 //! The declared array that a pointer points into.
 
-use super::pointers::PointerFact;
+use super::pointers::PointerProperty;
 use crate::ir::{Base, FuncId, Function, Module};
 
 /// What a pointer points into.
@@ -14,7 +14,7 @@ pub(crate) enum PointedArray {
     Unknown,
 }
 
-impl PointerFact for PointedArray {
+impl PointerProperty for PointedArray {
     const UNKNOWN: Self = Self::Unknown;
 
     fn join(self, other: Self) -> Self {

@@ -5,7 +5,7 @@
 
 use weft_artifact::{ArgItem, Layout, SlotField, SlotSource};
 
-use super::pointers::{PointerFact, Pointers};
+use super::pointers::{PointerProperty, Pointers};
 use crate::ir::{Base, ExprId, FuncId, Function, Module, Space};
 
 /// The extent of the memory that a pointer points into.
@@ -25,7 +25,7 @@ impl PointerExtent {
     const WHOLE: Self = Self { unit: 1, starts: true };
 }
 
-impl PointerFact for PointerExtent {
+impl PointerProperty for PointerExtent {
     const UNKNOWN: Self = Self { unit: u64::MAX, starts: false };
 
     fn join(self, other: Self) -> Self {

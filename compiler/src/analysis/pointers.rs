@@ -1,45 +1,45 @@
-//! Facts about the pointers of a module, followed through locals, addresses, conversions and calls.
+//! Properties of the pointers of a module, followed through locals, addresses, conversions and calls.
 //!
-//! A fact of a pointer is what it is derived from: an array argument, a declared array. A local that is assigned several
-//! pointers has the join of their facts. Pointers from elsewhere (memory, operations, functions of other languages) are
-//! unknown.
+//! A property of a pointer follows from what it is derived from: an array argument, a declared array. A local that is
+//! assigned several pointers has the join of their properties. Pointers from elsewhere (memory, operations, functions of
+//! other languages) are unknown.
 
 use crate::ir::{
     Arith, Base, Class, Const, ExprId, FuncId, Function, FunctionKind, Leaf, LocalId, Module, Space, StmtKind, Type,
     for_each_stmt,
 };
 
-/// A fact about a pointer.
-pub(crate) trait PointerFact: Copy + PartialEq {
-    /// The fact of a pointer from an unknown origin.
+/// A property of a pointer.
+pub(crate) trait PointerProperty: Copy + PartialEq {
+    /// The property of a pointer from an unknown origin.
     const UNKNOWN: Self;
 
-    /// The fact of a pointer that has one of two facts.
+    /// The property of a pointer that has one of two properties.
     fn join(self, other: Self) -> Self;
 
-    /// The fact of the first address of a declared array or memory.
+    /// The property of the first address of a declared array or memory.
     fn of_base(module: &Module, function: FuncId, base: Base) -> Self;
 
-    /// The fact of a parameter of a kernel or an exported function.
+    /// The property of a parameter of a kernel or an exported function.
     fn of_param(module: &Module, function: &Function, index: usize) -> Self;
 
-    /// The fact of another address in the same memory.
+    /// The property of another address in the same memory.
     fn at_offset(self) -> Self;
 
-    /// The fact of the same address, if it is in `space`.
+    /// The property of the same address, if it is in `space`.
     fn in_space(self, _space: Space) -> Self {
         self
     }
 }
 
-/// The facts of the pointers among the locals of each function.
+/// The properties of the pointers among the locals of each function.
 #[derive(Debug)]
 pub(crate) struct Pointers<F> {
     /// By the function's and the local's index; `None` for a local that is never assigned, or is no pointer.
     locals: Vec<Vec<Option<F>>>,
 }
 
-impl<F: PointerFact> Pointers<F> {
+impl<F: PointerProperty> Pointers<F> {
     /// Analyzes all functions of a module.
     pub(crate) fn of(module: &Module) -> Self {
         let locals = module.functions.iter().map(|(_, function)| at_entry(module, function)).collect();
@@ -48,7 +48,7 @@ impl<F: PointerFact> Pointers<F> {
         all
     }
 
-    /// Propagates the facts through each assignment and call; returns whether one has changed.
+    /// Propagates the properties through each assignment and call; returns whether one has changed.
     fn update(&mut self, module: &Module) -> bool {
         let mut changed = false;
         for (id, function) in module.functions.iter() {
@@ -91,7 +91,7 @@ impl<F: PointerFact> Pointers<F> {
         changed
     }
 
-    /// The fact of a pointer in a function; `None` if it has no value yet, or is no pointer.
+    /// The property of a pointer in a function; `None` if it has no value yet, or is no pointer.
     pub(crate) fn find(&self, module: &Module, number: FuncId, function: &Function, id: ExprId) -> Option<F> {
         let Type::Ptr(_, space) = function.exprs[id].ty else { return None };
         let found = match function.class(id) {
@@ -116,8 +116,8 @@ impl<F: PointerFact> Pointers<F> {
     }
 }
 
-/// The facts at the entry of a function.
-fn at_entry<F: PointerFact>(module: &Module, function: &Function) -> Vec<Option<F>> {
+/// The properties at the entry of a function.
+fn at_entry<F: PointerProperty>(module: &Module, function: &Function) -> Vec<Option<F>> {
     let mut locals = vec![None; function.locals.len()];
     if function.kind == FunctionKind::Device {
         return locals;

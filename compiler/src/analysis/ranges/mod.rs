@@ -4,23 +4,23 @@
 //! refine the ranges in their arms ([`refine`]); where paths join, ranges are joined ([`state`]). For a loop it
 //! iterates to a fixpoint, first widening intervals to the limits of their type, then narrowing them by the loop's test
 //! ([`loops`]). The sum of a loop's increments is bounded by its trip count. What functions know of each other, and of
-//! the elements of arrays, is guessed and verified ([`shared_facts`]).
+//! the elements of arrays, is guessed and verified ([`summary`]).
 //!
 //! An unknown range is that of the type. If the analysis would take too long, all ranges are.
 
 mod eval;
 mod loops;
 mod refine;
-mod shared_facts;
 mod state;
+mod summary;
 
 use std::collections::BTreeMap;
 
 use weft_artifact::{EXTENT_BITS, SMALL_EXTENT, Scalar, SlotField, SlotSource};
 
 use self::{
-    shared_facts::{Elements, SharedFacts},
     state::RangeState,
+    summary::{Elements, ModuleSummary},
 };
 use super::{Interval, PointedArray, Rematerializable, pointers::Pointers};
 use crate::ir::{
@@ -59,14 +59,14 @@ impl Ranges {
     pub(crate) fn of(module: &Module) -> Vec<Self> {
         let arrays = Pointers::of(module);
         let circles = Circles::of(module);
-        let mut facts = shared_facts(module, &arrays, &circles);
+        let mut summary = summarize(module, &arrays, &circles);
         let mut all = Vec::with_capacity(module.functions.len());
         // A callee comes before its callers, which know what its arguments let it return.
         for (id, function) in module.functions.iter() {
-            let found = RangeAnalysis::new(module, (id, function), &arrays, &facts).run();
+            let found = RangeAnalysis::new(module, (id, function), &arrays, &summary).run();
             let ranges = found.map_or_else(|| Self::unknown(function), |found| found.ranges);
             if !circles.contains(id) {
-                facts.results[id.index()].clone_from(&ranges.results);
+                summary.results[id.index()].clone_from(&ranges.results);
             }
             all.push(ranges);
         }
@@ -88,18 +88,18 @@ impl Ranges {
 }
 
 /// What holds of all functions of a module.
-fn shared_facts(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles) -> SharedFacts {
+fn summarize(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles) -> ModuleSummary {
     let slot = |function: &Function, index: usize| slot(module, function, index);
-    let types = SharedFacts::of_types(module, &slot);
+    let types = ModuleSummary::of_types(module, &slot);
     let has_own_arrays = module.shared.iter().next().is_some()
         || module.functions.iter().any(|(_, it)| it.local_arrays.iter().next().is_some());
     let has_callees = module.functions.iter().any(|(_, function)| function.kind == FunctionKind::Device);
     if !has_callees && !has_own_arrays {
         return types;
     }
-    let mut guess = SharedFacts::guess(module, circles, &slot);
+    let mut guess = ModuleSummary::guess(module, circles, &slot);
     for _ in 0..GUESSES {
-        let mut found = SharedFacts::nothing(module);
+        let mut found = ModuleSummary::nothing(module);
         for (id, function) in module.functions.iter() {
             match RangeAnalysis::new(module, (id, function), arrays, &guess).run() {
                 Some(function) => function.add_to(&mut found, id),
@@ -129,38 +129,38 @@ fn calls(function: &Function) -> bool {
     found
 }
 
-/// The facts with the ranges of parameters that follow from the callers, and from their callers.
+/// The summary with the ranges of parameters that follow from the callers, and from their callers.
 fn with_arguments(
     module: &Module,
     arrays: &Pointers<PointedArray>,
-    (mut facts, circles): (SharedFacts, &Circles),
-) -> SharedFacts {
+    (mut summary, circles): (ModuleSummary, &Circles),
+) -> ModuleSummary {
     for (id, function) in module.functions.iter() {
         if function.kind == FunctionKind::Device && !circles.contains(id) {
-            facts.params[id.index()].fill(Interval::NONE);
+            summary.params[id.index()].fill(Interval::NONE);
         }
     }
     // Callers come after their callees.
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
     for &id in ids.iter().rev() {
-        let mut found = SharedFacts::nothing(module);
-        match RangeAnalysis::new(module, (id, &module.functions[id]), arrays, &facts).run() {
+        let mut found = ModuleSummary::nothing(module);
+        match RangeAnalysis::new(module, (id, &module.functions[id]), arrays, &summary).run() {
             Some(function) => function.add_to(&mut found, id),
             None => give_up(module, &module.functions[id], id, &mut found),
         }
         for (callee, found) in module.functions.iter().map(|(callee, _)| callee).zip(&found.params) {
             if !circles.contains(callee) {
-                for (known, arg) in facts.params[callee.index()].iter_mut().zip(found) {
+                for (known, arg) in summary.params[callee.index()].iter_mut().zip(found) {
                     *known = known.join(*arg);
                 }
             }
         }
     }
-    facts
+    summary
 }
 
 /// Adds what follows from a function whose analysis gave up.
-fn give_up(module: &Module, function: &Function, id: FuncId, found: &mut SharedFacts) {
+fn give_up(module: &Module, function: &Function, id: FuncId, found: &mut ModuleSummary) {
     found.results[id.index()] = function.results.iter().map(|ty| Interval::of_type(*ty)).collect();
     found.elements.store_anywhere(module, true, true);
     for_each_stmt(&function.body, &mut |stmt| {
@@ -204,14 +204,14 @@ struct FunctionRanges {
 }
 
 impl FunctionRanges {
-    fn add_to(self, facts: &mut SharedFacts, id: FuncId) {
+    fn add_to(self, summary: &mut ModuleSummary, id: FuncId) {
         for (callee, args) in self.called {
-            for (known, arg) in facts.params[callee.index()].iter_mut().zip(args) {
+            for (known, arg) in summary.params[callee.index()].iter_mut().zip(args) {
                 *known = known.join(arg);
             }
         }
-        facts.results[id.index()] = self.ranges.results;
-        facts.elements.join(&self.stored);
+        summary.results[id.index()] = self.ranges.results;
+        summary.elements.join(&self.stored);
     }
 }
 
@@ -223,7 +223,7 @@ struct RangeAnalysis<'a> {
     /// The arrays that pointers point into.
     arrays: &'a Pointers<PointedArray>,
     /// The ranges of the results of its callees, and of the elements of arrays.
-    facts: &'a SharedFacts,
+    summary: &'a ModuleSummary,
     /// Rematerializable locals.
     fixed: Rematerializable,
     state: RangeState,
@@ -247,10 +247,10 @@ impl<'a> RangeAnalysis<'a> {
         module: &'a Module,
         (number, function): (FuncId, &'a Function),
         arrays: &'a Pointers<PointedArray>,
-        facts: &'a SharedFacts,
+        summary: &'a ModuleSummary,
     ) -> Self {
         let mut locals = vec![Interval::NONE; function.locals.len()];
-        for (param, known) in function.params.iter().zip(&facts.params[number.index()]) {
+        for (param, known) in function.params.iter().zip(&summary.params[number.index()]) {
             locals[param.index()] = *known;
         }
         let ranges = Ranges {
@@ -263,7 +263,7 @@ impl<'a> RangeAnalysis<'a> {
             function,
             number,
             arrays,
-            facts,
+            summary,
             fixed: Rematerializable::of(function, &function.body),
             state: RangeState::new(locals),
             loops: Vec::new(),
@@ -271,7 +271,7 @@ impl<'a> RangeAnalysis<'a> {
             notes: true,
             sums: false,
             in_arm: false,
-            found: FunctionRanges { ranges, called: Vec::new(), stored: facts.elements.emptied() },
+            found: FunctionRanges { ranges, called: Vec::new(), stored: summary.elements.emptied() },
             patience: PATIENCE.saturating_mul(function.exprs.len()),
         }
     }
@@ -322,7 +322,7 @@ impl<'a> RangeAnalysis<'a> {
                 for (index, local) in results.iter().enumerate() {
                     self.count_other(*local);
                     let ty = self.function.locals[*local].ty;
-                    let given = self.facts.results[func.index()][index];
+                    let given = self.summary.results[func.index()][index];
                     self.assign(*local, if given.is_none() { Interval::of_type(ty) } else { given });
                 }
             }
@@ -353,7 +353,7 @@ impl<'a> RangeAnalysis<'a> {
     /// The range of the value that a pointer points to, if it is known.
     fn loaded(&self, pointer: ExprId) -> Option<Interval> {
         let (array, (elem, _)) = self.pointed(pointer)?;
-        self.facts.elements.get(self.module, array, elem).filter(|range| !range.is_none())
+        self.summary.elements.get(self.module, array, elem).filter(|range| !range.is_none())
     }
 
     fn store(&mut self, pointer: ExprId, value: Interval) {

@@ -1,8 +1,8 @@
 //! What all functions of a module rely on: the ranges of parameters, of results, and of the elements of arrays.
 //!
 //! A function's ranges depend on those of its arguments, of its callees' results and of the elements that it loads, and
-//! these depend on the ranges of all functions. The analysis guesses them: all 64-bit integers that pass between
-//! functions or through memory are values of `int32`. If the ranges that follow from the guess are within it, it holds,
+//! these depend on the ranges of all functions. The analysis guesses them: all `int64` numbers that pass between
+//! functions or through memory are values of `int32`; of others only what the types say. If the ranges that follow from the guess are within it, it holds,
 //! by induction over the steps of an execution. What is not within it gets the range of its type, and the rest is
 //! guessed again.
 //!
@@ -22,7 +22,7 @@ const INSPECTED: usize = 1 << 14;
 
 /// Ranges that functions rely on, or that follow from their statements.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SharedFacts {
+pub(super) struct ModuleSummary {
     /// By function: the ranges of its parameters.
     pub params: Vec<Vec<Interval>>,
     /// By function: the ranges of its results.
@@ -39,7 +39,7 @@ pub(super) struct Elements {
     constants: Vec<Interval>,
 }
 
-impl SharedFacts {
+impl ModuleSummary {
     /// One range for each, given its type. `of_param` has the ranges of parameters whose arguments come from elsewhere.
     fn filled(
         module: &Module,
@@ -111,9 +111,9 @@ impl SharedFacts {
                 *known = *ty;
             }
         };
-        let lists = |facts: &Self| -> Vec<Vec<Interval>> {
-            let Elements { shared, local, constants: _ } = &facts.elements;
-            facts.params.iter().chain(&facts.results).chain(local).chain([shared]).cloned().collect()
+        let lists = |summary: &Self| -> Vec<Vec<Interval>> {
+            let Elements { shared, local, constants: _ } = &summary.elements;
+            summary.params.iter().chain(&summary.results).chain(local).chain([shared]).cloned().collect()
         };
         let (found, types) = (lists(found), lists(types));
         let Elements { shared, local, constants: _ } = &mut self.elements;
