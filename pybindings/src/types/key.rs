@@ -6,7 +6,7 @@
 //! imaginary parts), one for an array's address, and one for each extent and each stride. The cells of a type tuple
 //! therefore always have the same offsets.
 
-use weft_artifact::{ArgItem, ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource};
+use weft_artifact::{ArgItem, ArgType, ArrayType, ClassId, DType, Layout, Slot, SlotField, SlotSource, Step};
 
 const TUPLE: u32 = 1 << 31;
 const ARRAY: u32 = 1 << 30;
@@ -171,12 +171,39 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     Some(cells.into())
 }
 
-/// The kernel's arrays with their declared types, each with its first cell among those of the arguments. Arrays of an
-/// argument that is `None` are omitted.
+/// The arrays whose address or several of whose extents the kernel gets, with their declared types, each with its first
+/// cell among those of the arguments. Arrays of an argument that is `None` are omitted.
 pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Vec<(u32, ArrayType)> {
-    let array_of = |slot: &Slot| {
-        let SlotSource::Argument { param, path, field: SlotField::Data } = &slot.source else { return None };
-        let param = *param as usize;
+    // By array: whether the kernel gets its address, and how many of its extents.
+    let mut found: Vec<((u32, &[Step]), bool, usize)> = Vec::new();
+    for slot in slots {
+        let SlotSource::Argument { param, path, field } = &slot.source else { continue };
+        let (has_data, extents) = match field {
+            SlotField::Data => (true, 0),
+            SlotField::Shape(_) => (false, 1),
+            SlotField::Value
+            | SlotField::Real
+            | SlotField::Imag
+            | SlotField::Stride(_)
+            | SlotField::Start
+            | SlotField::Room
+            | SlotField::Least
+            | SlotField::Limit => continue,
+        };
+        let of = (*param, path.as_slice());
+        match found.iter_mut().find(|(known, ..)| *known == of) {
+            Some((_, data, count)) => {
+                *data |= has_data;
+                *count += extents;
+            }
+            None => found.push((of, has_data, extents)),
+        }
+    }
+    let array_of = |&((param, path), has_data, extents): &((u32, &[Step]), bool, usize)| {
+        if !has_data && extents < 2 {
+            return None;
+        }
+        let param = param as usize;
         let ArgItem::Array(array) = declared.get(param)?.leaf(path)? else { return None };
         let before: usize = given.get(..param)?.iter().map(ArgType::cells).sum();
         match source_of(given.get(param)?, declared.get(param)?, path, SlotField::Data)? {
@@ -184,7 +211,7 @@ pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
             CellSource::Missing | CellSource::There => None,
         }
     };
-    slots.iter().filter_map(array_of).collect()
+    found.iter().filter_map(array_of).collect()
 }
 
 /// A cell of a launch that contains a bound of the memory that a kernel may write through an array.
@@ -333,11 +360,13 @@ mod tests {
         let slots = [slot(0, &[], SlotField::Real), slot(1, &[2], SlotField::Data), slot(1, &[2], SlotField::Shape(0))];
         let found = arrays_of(&types, &types, &slots);
         assert_eq!(found.iter().map(|(cell, array)| (*cell, array.layout)).collect::<Vec<_>>(), [(4, Layout::F)]);
-        // A missing argument has no cells; only `Data` slots are inspected.
+        // A missing argument has no cells; one extent says nothing of an array's size.
         let maybe = [types[2].clone(), ArgType::Optional(Box::new(types[1].clone()))];
         let slots = [slot(1, &[1, 2], SlotField::Data)];
         assert_eq!(arrays_of(&[types[2].clone(), ArgType::None], &maybe, &slots), []);
         assert_eq!(arrays_of(&types, &types, &[slot(1, &[2], SlotField::Shape(0))]), []);
+        let extents = [0, 1].map(|axis| slot(1, &[2], SlotField::Shape(axis)));
+        assert_eq!(arrays_of(&types, &types, &extents), found);
     }
 
     #[test]

@@ -120,14 +120,14 @@ impl Array {
     fn is_small(self, cells: &[u64]) -> bool {
         let (first, ndim) = (self.cell as usize + 1, usize::from(self.ndim));
         let Some(extents) = cells.get(first..first + ndim) else { return false };
-        let size = if self.packed {
-            extents.iter().fold(1, |size: u64, extent| size.saturating_mul((*extent).max(1)))
+        if self.packed {
+            let size = extents.iter().fold(1, |size: u64, extent| size.saturating_mul((*extent).max(1)));
+            size <= SMALL_SIZE as u64
         } else {
             let Some(strides) = cells.get(first + ndim..first + 2 * ndim) else { return false };
             let along = |(extent, stride): (&u64, &u64)| extent.saturating_mul(stride.cast_signed().unsigned_abs());
-            extents.iter().zip(strides).map(along).fold(0, u64::saturating_add)
-        };
-        size <= SMALL_SIZE as u64
+            i32::try_from(extents.iter().zip(strides).map(along).fold(0, u64::saturating_add)).is_ok()
+        }
     }
 }
 
