@@ -171,11 +171,20 @@ pub(crate) fn cells_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) 
     Some(cells.into())
 }
 
+/// What a kernel gets of an array.
+struct PassedArray<'a> {
+    /// The argument's number, and the indices into nested tuples.
+    param: u32,
+    path: &'a [Step],
+    /// Whether it gets the address, and how many of the extents.
+    has_data: bool,
+    extents: usize,
+}
+
 /// The arrays whose address or several of whose extents the kernel gets, with their declared types, each with its first
 /// cell among those of the arguments. Arrays of an argument that is `None` are omitted.
 pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot]) -> Vec<(u32, ArrayType)> {
-    // By array: whether the kernel gets its address, and how many of its extents.
-    let mut found: Vec<((u32, &[Step]), bool, usize)> = Vec::new();
+    let mut found: Vec<PassedArray<'_>> = Vec::new();
     for slot in slots {
         let SlotSource::Argument { param, path, field } = &slot.source else { continue };
         let (has_data, extents) = match field {
@@ -190,16 +199,15 @@ pub(crate) fn arrays_of(given: &[ArgType], declared: &[ArgType], slots: &[Slot])
             | SlotField::Least
             | SlotField::Limit => continue,
         };
-        let of = (*param, path.as_slice());
-        match found.iter_mut().find(|(known, ..)| *known == of) {
-            Some((_, data, count)) => {
-                *data |= has_data;
-                *count += extents;
+        match found.iter_mut().find(|known| known.param == *param && known.path == path.as_slice()) {
+            Some(known) => {
+                known.has_data |= has_data;
+                known.extents += extents;
             }
-            None => found.push((of, has_data, extents)),
+            None => found.push(PassedArray { param: *param, path, has_data, extents }),
         }
     }
-    let array_of = |&((param, path), has_data, extents): &((u32, &[Step]), bool, usize)| {
+    let array_of = |&PassedArray { param, path, has_data, extents }: &PassedArray<'_>| {
         if !has_data && extents < 2 {
             return None;
         }
