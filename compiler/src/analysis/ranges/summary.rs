@@ -2,9 +2,9 @@
 //!
 //! A function's ranges depend on those of its arguments, of its callees' results and of the elements that it loads, and
 //! these depend on the ranges of all functions. The analysis guesses them: all `int64` numbers that pass between
-//! functions or through memory are values of `int32`; of others only what the types say. If the ranges that follow from the guess are within it, it holds,
-//! by induction over the steps of an execution. What is not within it gets the range of its type, and the rest is
-//! guessed again.
+//! functions or through memory are values of `int32`; all other numbers have the ranges of their types. If the ranges
+//! that follow from the guess are within it, it holds, by induction over the steps of an execution. What is not within it
+//! gets the range of its type, and the rest is guessed again.
 //!
 //! Arrays are those that nothing but the functions of the module writes: shared arrays of the program, thread-local
 //! arrays, and constant arrays. Their elements are the values that are stored. An element that was never stored has no

@@ -1,9 +1,9 @@
 /* Peels an iteration of loops that begin another loop's body.
  *
  * `while not done: while labels[i] != i: i = labels[i] …` has two loops whose first blocks are the same in machine code,
- * since nothing is computed between them. ptxas puts a YIELD at the head of a loop that other threads may wait for: here
- * it is in each iteration of the inner loop, whose divergent threads then take turns. With an iteration of the inner
- * loop before it, as NVIDIA's compiler has, the outer loop has a head of its own.
+ * since nothing is computed between them. ptxas puts a YIELD at the head of a loop that other threads may wait for, so
+ * that the warp switches to its other threads. Here it is in each iteration of the inner loop. NVIDIA's compiler peels
+ * the first iteration of the inner loop, which gives the outer loop a head of its own.
  *
  * Legal for every loop that LLVM can peel and that has no operation of several threads. It costs a copy of the body, so
  * long bodies are refused, and loops with a known trip count, which ptxas does not let others wait for. */
