@@ -27,8 +27,9 @@ pub use cpu::lower_thread_priority;
 pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
-    Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared, Stream,
+    Allocator, Arguments, Buffer, CachePreference, DeviceAttributes, Event, Executor, Function, FunctionAttributes,
+    HostCode, HostKind, HostLoader, HostMemory, LaunchConfig, Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared,
+    Stream,
 };
 pub use graph::{Graph, MemoryKind, MemoryLocation, Node, Step};
 pub use libdevice::Libdevice;

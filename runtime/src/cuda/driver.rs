@@ -163,6 +163,7 @@ driver_table! {
     cuModuleGetGlobal = "cuModuleGetGlobal_v2" (address: *mut sys::CUdeviceptr, bytes: *mut usize, module: sys::CUmodule, name: *const c_char);
     cuModuleGetFunction = "cuModuleGetFunction" (function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char);
     cuFuncGetAttribute = "cuFuncGetAttribute" (value: *mut c_int, attribute: c_uint, function: sys::CUfunction);
+    cuFuncSetCacheConfig = "cuFuncSetCacheConfig" (function: sys::CUfunction, preference: c_uint);
     cuFuncSetAttribute = "cuFuncSetAttribute" (function: sys::CUfunction, attribute: c_uint, value: c_int);
     cuLaunchKernel = "cuLaunchKernel" (function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void);
     cuLaunchCooperativeKernel = "cuLaunchCooperativeKernel" (function: sys::CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared_bytes: c_uint, stream: sys::CUstream, params: *mut *mut c_void);
@@ -443,6 +444,7 @@ pub(super) struct Libraries {
         c_uint,
     ) -> c_uint,
     module: unsafe extern "C" fn(*mut sys::CUmodule, sys::CUlibrary) -> c_uint,
+    kernel: unsafe extern "C" fn(*mut sys::CUkernel, sys::CUlibrary, *const c_char) -> c_uint,
     unload: unsafe extern "C" fn(sys::CUlibrary) -> c_uint,
 }
 
@@ -452,7 +454,8 @@ impl Libraries {
         static FOUND: OnceLock<Option<Libraries>> = OnceLock::new();
         let found = || {
             let (load, module) = (find("cuLibraryLoadData").ok()?, find("cuLibraryGetModule").ok()?);
-            Some(Self { load, module, unload: find("cuLibraryUnload").ok()? })
+            let (kernel, unload) = (find("cuLibraryGetKernel").ok()?, find("cuLibraryUnload").ok()?);
+            Some(Self { load, module, kernel, unload })
         };
         opened().ok()?;
         FOUND.get_or_init(found).as_ref()
@@ -488,6 +491,18 @@ impl Libraries {
         // SAFETY: the caller promises it; it writes one handle.
         let done = unsafe { (self.module)(&raw mut module, library) };
         if done == 0 { Ok(module) } else { Err(driver.error("cuLibraryGetModule", done)) }
+    }
+
+    /// `cuLibraryGetKernel`: the handle of a kernel in all contexts.
+    ///
+    /// # Safety
+    ///
+    /// The library is live.
+    pub(super) unsafe fn kernel(&self, library: sys::CUlibrary, name: &CStr) -> Option<sys::CUkernel> {
+        let mut kernel = ptr::null_mut();
+        // SAFETY: the caller promises it; the name ends with a NUL; it writes one handle.
+        let done = unsafe { (self.kernel)(&raw mut kernel, library, name.as_ptr()) };
+        (done == 0).then_some(kernel)
     }
 
     /// `cuLibraryUnload`.

@@ -304,6 +304,10 @@ impl Executor for CudaExecutor {
         Ok((Arc::new(module), notes))
     }
 
+    fn load_image(&self, image: &[u8]) -> Result<Arc<dyn Module>, Error> {
+        Ok(Arc::new(CudaModule::load_foreign(&self.context, image)?))
+    }
+
     fn graph(self: Arc<Self>, nodes: Vec<Node>) -> Result<Box<dyn Graph>, Error> {
         let context = Arc::clone(&self.context);
         graph::graph(self, &context, nodes)

@@ -64,12 +64,8 @@ fn first_lines(log: &[u8]) -> Option<String> {
 /// Adds the JIT's log to a failure.
 #[cold]
 pub(super) fn explain_no_load(context: &Context, artifact: &Artifact, logs: &JitLogs, mut error: Error) -> Error {
-    let DeviceAttributes { name, driver_version: (major, minor), .. } = &context.attributes;
-    let hint = match error.driver_code {
-        Some(209) => ". The code is for another kind of GPU".to_owned(),
-        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
-        _ => String::new(),
-    };
+    let DeviceAttributes { name, .. } = &context.attributes;
+    let hint = hint(context, &error);
     let log = logs.lines();
     if log.contains("Unresolved extern function") {
         error.kind = ErrorKind::Link;
@@ -79,4 +75,30 @@ pub(super) fn explain_no_load(context: &Context, artifact: &Artifact, logs: &Jit
     }
     error.message = format!("{name} cannot load code for {}: {}{hint}{log}", artifact.target, error.message);
     error
+}
+
+/// The same for code of another compiler.
+#[cold]
+pub(super) fn explain_no_image(context: &Context, logs: &JitLogs, mut error: Error) -> Error {
+    let hint = hint(context, &error);
+    let log = logs.lines();
+    let hint = if log.contains("Unresolved extern function") {
+        error.kind = ErrorKind::Link;
+        ". A module must contain all functions that it calls: link its code before, or call the function from a kernel \
+         that declares it with `cuda.declare_device`"
+    } else {
+        &hint
+    };
+    error.message = format!("{} cannot load the module: {}{hint}{log}", context.attributes.name, error.message);
+    error
+}
+
+/// What an error says about the code.
+fn hint(context: &Context, error: &Error) -> String {
+    let (major, minor) = context.attributes.driver_version;
+    match error.driver_code {
+        Some(209) => ". The code is for another kind of GPU".to_owned(),
+        Some(222) => format!(". The driver is for CUDA {major}.{minor}, which is older than this PTX"),
+        _ => String::new(),
+    }
 }

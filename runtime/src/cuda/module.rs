@@ -3,7 +3,7 @@
 
 use std::{
     any::Any,
-    ffi::{CString, c_int, c_uint, c_void},
+    ffi::{CStr, CString, c_int, c_uint, c_void},
     fmt,
     mem::MaybeUninit,
     ptr,
@@ -14,7 +14,7 @@ use std::{
 };
 
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute};
-use weft_artifact::{Artifact, CodeFormat, Kernel};
+use weft_artifact::{Artifact, CodeFormat, Factors, Kernel};
 
 use super::{
     capture::{self, Aside},
@@ -22,12 +22,14 @@ use super::{
     context::Context,
     driver::{self, Handle, Libraries},
     fault::Page,
-    link_logs::{JitLogs, explain_no_load},
+    function::CudaFunction,
+    image,
+    link_logs::{JitLogs, explain_no_image, explain_no_load},
     stream::raw_stream,
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
+    executor::{Function, LaunchConfig, LoadedKernel, Module, Poll, Stream},
     launch::{self, KernelLimits, LastLaunch},
     occupancy::{USUAL_BLOCK, best_block},
     profiler_ranges,
@@ -42,6 +44,8 @@ const TOO_MANY_AT_ONCE: u32 = 720;
 struct Library {
     functions: &'static Libraries,
     handle: Handle<sys::CUlib_st>,
+    /// A driver that loads lazily may write to them until the library is unloaded.
+    _logs: JitLogs,
 }
 
 impl fmt::Debug for Library {
@@ -79,7 +83,7 @@ impl Drop for ModuleInner {
 impl ModuleInner {
     /// Once, when nothing has it any more.
     fn unload(&self) {
-        if let Some(Library { functions, handle }) = &self.library {
+        if let Some(Library { functions, handle, .. }) = &self.library {
             // SAFETY: the handle is live; every kernel of the library's module keeps `self` alive.
             unsafe { functions.unload(handle.0) };
             return;
@@ -106,49 +110,32 @@ impl CudaModule {
     }
 
     /// Has the driver load code.
-    pub(super) fn load_image(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
-        image.push(0);
-        let mut logs = JitLogs::new();
-        let (mut options, mut values) = logs.options();
-        let mut handle = ptr::null_mut();
-        let entered = context.enter()?;
-        // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
-        let loaded = unsafe {
-            context.driver.cuModuleLoadDataEx(
-                &raw mut handle,
-                image.as_ptr().cast::<c_void>(),
-                options.len() as c_uint,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
-        };
-        drop(entered);
-        context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
-        Self::ready(context, artifact, handle, None)
+    pub(super) fn load_image(context: &Arc<Context>, artifact: &Artifact, image: Vec<u8>) -> Result<Self, Error> {
+        let explain = |logs: &JitLogs, error| explain_no_load(context, artifact, logs, error);
+        Self::ready(context, artifact, as_module(context, image, &explain)?, None)
     }
 
     /// Has the driver load code that was linked, as a library if it has these.
-    pub(super) fn load_linked(context: &Arc<Context>, artifact: &Artifact, mut image: Vec<u8>) -> Result<Self, Error> {
+    pub(super) fn load_linked(context: &Arc<Context>, artifact: &Artifact, image: Vec<u8>) -> Result<Self, Error> {
         let Some(functions) = Libraries::find() else { return Self::load_image(context, artifact, image) };
-        image.push(0);
-        let mut logs = JitLogs::new();
-        let (mut options, mut values) = logs.options();
-        let entered = context.enter()?;
-        let code = image.as_ptr().cast::<c_void>();
-        // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
-        let loaded = unsafe { functions.load(context.driver, code, &mut options, &mut values) };
-        drop(entered);
-        let handle = context.blame(loaded).map_err(|error| explain_no_load(context, artifact, &logs, error))?;
-        let library = Library { functions, handle: Handle(handle) };
-        let entered = context.enter()?;
-        // SAFETY: the library is live.
-        let module = unsafe { functions.module(context.driver, handle) };
-        drop(entered);
-        if module.is_err() {
-            // SAFETY: the library is live, and nothing of it is in use.
-            unsafe { functions.unload(handle) };
-        }
-        Self::ready(context, artifact, context.blame(module)?, Some(library))
+        let explain = |logs: &JitLogs, error| explain_no_load(context, artifact, logs, error);
+        let (handle, library) = as_library(context, functions, image, &explain)?;
+        Self::ready(context, artifact, handle, Some(library))
+    }
+
+    /// Has the driver load code of any compiler, as a library if it has these.
+    pub(super) fn load_foreign(context: &Arc<Context>, image: &[u8]) -> Result<Self, Error> {
+        image::check(image)?;
+        let explain = |logs: &JitLogs, error| explain_no_image(context, logs, error);
+        let (handle, library) = match Libraries::find() {
+            Some(functions) => {
+                let (handle, library) = as_library(context, functions, image.to_vec(), &explain)?;
+                (handle, Some(library))
+            }
+            None => (as_module(context, image.to_vec(), &explain)?, None),
+        };
+        let context = Arc::clone(context);
+        Ok(Self(Arc::new(ModuleInner { context, handle: Handle(handle), library, page: None })))
     }
 
     /// A module with the state that its kernels need.
@@ -179,24 +166,125 @@ impl CudaModule {
 
     /// The driver's handle of a kernel.
     fn function(&self, kernel: &Kernel) -> Result<sys::CUfunction, Error> {
-        let context = &self.0.context;
         let symbol = CString::new(kernel.symbol.as_str()).map_err(|_| {
             Error::new(ErrorKind::Internal, format!("the symbol of kernel `{}` holds a NUL byte", kernel.name))
         })?;
+        self.symbol(&symbol).map_err(|mut error| {
+            error.message = format!(
+                "kernel `{}` is not in the loaded code under its symbol {}: {}",
+                kernel.name, kernel.symbol, error.message
+            );
+            error
+        })
+    }
+
+    /// The driver's handle of the kernel with a symbol.
+    pub(super) fn symbol(&self, symbol: &CStr) -> Result<sys::CUfunction, Error> {
+        let context = &self.0.context;
         let _entered = context.enter()?;
         let mut function = ptr::null_mut();
         // SAFETY: it writes one handle; the module is live and the symbol ends with a NUL.
-        unsafe { context.driver.cuModuleGetFunction(&raw mut function, self.0.handle.0, symbol.as_ptr()) }.map_err(
-            |mut error| {
-                error.message = format!(
-                    "kernel `{}` is not in the loaded code under its symbol {}: {}",
-                    kernel.name, kernel.symbol, error.message
-                );
-                error
-            },
-        )?;
+        unsafe { context.driver.cuModuleGetFunction(&raw mut function, self.0.handle.0, symbol.as_ptr()) }?;
         Ok(function)
     }
+
+    /// The handle of the same kernel in the library; `None` if the module is in none.
+    pub(super) fn library_kernel(&self, symbol: &CStr) -> Option<u64> {
+        let Library { functions, handle, .. } = self.0.library.as_ref()?;
+        // SAFETY: the library is live and the symbol ends with a NUL.
+        unsafe { functions.kernel(handle.0, symbol) }.map(|kernel| kernel.addr() as u64)
+    }
+
+    /// The context that it is loaded in.
+    pub(super) fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// A kernel without slots, with what the driver reports about it. The context is current.
+    pub(super) fn loaded(&self, function: sys::CUfunction, name: &str) -> Result<CudaKernel, Error> {
+        let context = &self.0.context;
+        let read = |which: Attribute| {
+            let mut value = 0;
+            // SAFETY: it writes one int; the function is live.
+            unsafe { context.driver.cuFuncGetAttribute(&raw mut value, which as c_uint, function) }?;
+            Ok::<_, Error>(value as u32)
+        };
+        Ok(CudaKernel {
+            limits: KernelLimits {
+                name: name.to_owned(),
+                shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+                max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+                factors: Factors::NONE,
+                registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+                cells: 0,
+            },
+            first_cells: Box::default(),
+            local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            last_launch: LastLaunch::default(),
+            good_block: Mutex::new(None),
+            takes_large_clusters: AtomicBool::new(false),
+            dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
+            number: context.register_kernel(name),
+            cooperative: false,
+            waits: false,
+            function: Handle(function),
+            module: Arc::clone(&self.0),
+        })
+    }
+}
+
+/// Adds the driver's log to a failure.
+type Explain<'a> = &'a dyn Fn(&JitLogs, Error) -> Error;
+
+/// Has the driver load code as a module.
+fn as_module(context: &Context, mut image: Vec<u8>, explain: Explain<'_>) -> Result<sys::CUmodule, Error> {
+    image.push(0);
+    let mut logs = JitLogs::new();
+    let (mut options, mut values) = logs.options();
+    let mut handle = ptr::null_mut();
+    let entered = context.enter()?;
+    // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
+    let loaded = unsafe {
+        context.driver.cuModuleLoadDataEx(
+            &raw mut handle,
+            image.as_ptr().cast::<c_void>(),
+            options.len() as c_uint,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    drop(entered);
+    context.blame(loaded).map_err(|error| explain(&logs, error))?;
+    Ok(handle)
+}
+
+/// Has the driver load code as a library, and gives its module in the context.
+fn as_library(
+    context: &Context,
+    functions: &'static Libraries,
+    mut image: Vec<u8>,
+    explain: Explain<'_>,
+) -> Result<(sys::CUmodule, Library), Error> {
+    image.push(0);
+    let mut logs = JitLogs::new();
+    let (mut options, mut values) = logs.options();
+    let entered = context.enter()?;
+    let code = image.as_ptr().cast::<c_void>();
+    // SAFETY: the image ends with a NUL; each option has its value; the logs have the given size.
+    let loaded = unsafe { functions.load(context.driver, code, &mut options, &mut values) };
+    drop(entered);
+    let handle = context.blame(loaded).map_err(|error| explain(&logs, error))?;
+    let entered = context.enter()?;
+    // SAFETY: the library is live.
+    let module = unsafe { functions.module(context.driver, handle) };
+    drop(entered);
+    if module.is_err() {
+        // SAFETY: the library is live, and nothing of it is in use.
+        unsafe { functions.unload(handle) };
+    }
+    let module = context.blame(module).map_err(|error| explain(&logs, error))?;
+    Ok((module, Library { functions, handle: Handle(handle), _logs: logs }))
 }
 
 impl Module for CudaModule {
@@ -226,37 +314,23 @@ impl Module for CudaModule {
         if kernel.calls_itself {
             context.deepen_stacks()?;
         }
-        let read = |which: Attribute| {
-            let mut value = 0;
-            // SAFETY: it writes one int; the function is live.
-            unsafe { context.driver.cuFuncGetAttribute(&raw mut value, which as c_uint, function) }?;
-            Ok::<_, Error>(value as u32)
-        };
-        Ok(Arc::new(CudaKernel {
-            limits: KernelLimits {
-                name: kernel.name.clone(),
-                shared_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-                // The attribute knows the threads of the device, the program's bound those that it sees.
-                max_threads_per_block: read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?
-                    .saturating_mul(kernel.coarsening.factors.threads_in_one())
-                    .min(kernel.max_threads.unwrap_or(u32::MAX)),
-                factors: kernel.coarsening.factors,
-                registers: read(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-                cells: kernel.n_cells(),
-            },
-            first_cells: kernel.first_cells().map(|cell| cell as u32).collect(),
-            local_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            const_bytes: read(Attribute::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
-            last_launch: LastLaunch::default(),
-            good_block: Mutex::new(None),
-            takes_large_clusters: AtomicBool::new(false),
-            dynamic_limit: AtomicU32::new(read(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?),
-            number: context.register_kernel(&kernel.name),
-            cooperative: kernel.cooperative,
-            waits: kernel.faults.as_ref().is_some_and(|faults| faults.at_launch),
-            function: Handle(function),
-            module: Arc::clone(&self.0),
-        }))
+        let mut loaded = self.loaded(function, &kernel.name)?;
+        let limits = &mut loaded.limits;
+        // The attribute knows the threads of the device, the program's bound those that it sees.
+        limits.max_threads_per_block = limits
+            .max_threads_per_block
+            .saturating_mul(kernel.coarsening.factors.threads_in_one())
+            .min(kernel.max_threads.unwrap_or(u32::MAX));
+        limits.factors = kernel.coarsening.factors;
+        limits.cells = kernel.n_cells();
+        loaded.first_cells = kernel.first_cells().map(|cell| cell as u32).collect();
+        loaded.cooperative = kernel.cooperative;
+        loaded.waits = kernel.faults.as_ref().is_some_and(|faults| faults.at_launch);
+        Ok(Arc::new(loaded))
+    }
+
+    fn function(&self, name: &str) -> Result<Arc<dyn Function>, Error> {
+        Ok(Arc::new(CudaFunction::new(self, name)?))
     }
 }
 
@@ -397,17 +471,22 @@ impl LoadedKernel for CudaKernel {
         let address = |first: &u32| cells.wrapping_add(*first as usize).cast::<c_void>();
         if self.first_cells.len() > SLOTS_ON_STACK {
             let mut params: Vec<_> = self.first_cells.iter().map(address).collect();
-            return self.queue(config, stream, params.as_mut_ptr());
+            return self.queue(config, stream, params.as_mut_ptr(), self.cooperative);
         }
         let mut params = [const { MaybeUninit::<*mut c_void>::uninit() }; SLOTS_ON_STACK];
         for (param, first) in params.iter_mut().zip(&self.first_cells) {
             param.write(address(first));
         }
-        self.queue(config, stream, params.as_mut_ptr().cast::<*mut c_void>())
+        self.queue(config, stream, params.as_mut_ptr().cast::<*mut c_void>(), self.cooperative)
     }
 }
 
 impl CudaKernel {
+    /// The context that its module is loaded in.
+    pub(super) fn context(&self) -> &Context {
+        &self.module.context
+    }
+
     /// All blocks of a launch run at a time.
     pub(super) fn is_cooperative(&self) -> bool {
         self.cooperative
@@ -450,8 +529,14 @@ impl CudaKernel {
         self.limits.on_device(config)
     }
 
-    /// `params` has the address of each slot.
-    fn queue(&self, config: &LaunchConfig, stream: sys::CUstream, params: *mut *mut c_void) -> Result<(), Error> {
+    /// `params` has the address of each slot, or of each argument.
+    pub(super) fn queue(
+        &self,
+        config: &LaunchConfig,
+        stream: sys::CUstream,
+        params: *mut *mut c_void,
+        cooperative: bool,
+    ) -> Result<(), Error> {
         let on_device = self.on_device(config);
         self.last_launch.set(&on_device);
         let context = &*self.module.context;
@@ -466,7 +551,7 @@ impl CudaKernel {
             shared_bytes,
             cluster: _,
         } = on_device;
-        if self.cooperative {
+        if cooperative {
             // SAFETY: as below.
             let launched = unsafe {
                 context.driver.cuLaunchCooperativeKernel(
@@ -485,7 +570,8 @@ impl CudaKernel {
             return self.launched(config, stream, launched);
         }
         // SAFETY: the function is live, and there is one address for each of its parameters, whose values the driver
-        // copies before it returns. The caller holds the memory that the values point to.
+        // copies before it returns. The caller holds the memory that the values point to. Where the driver does not
+        // report the parameters of a function, the program is responsible for the addresses, as in CUDA.
         let launched = unsafe {
             context.driver.cuLaunchKernel(
                 self.function.0,

@@ -98,8 +98,11 @@ result cuLinkComplete(struct link *link, void **cubin, size_t *size)
 
 result cuLinkDestroy(struct link *link) { ENTER(); free(link->image); free(link); return OK; }
 
+static void forget_functions(const char *module);
+
 static void unload(char *module)
 {
+    forget_functions(module);
     struct words *words = words_of(module);
     if (words)
         words->module = NULL;
@@ -108,6 +111,7 @@ static void unload(char *module)
 
 result cuModuleUnload(void *module) { ENTER(); REFUSE(unsafe_call()); unload(module); return OK; }
 
+#ifndef WITHOUT_LIBRARIES
 /* A library holds its only module. */
 struct library { void *module; };
 
@@ -126,7 +130,16 @@ result cuLibraryLoadData(struct library **library, const char *code, int *option
 }
 
 result cuLibraryGetModule(void **module, struct library *library) { ENTER(); *module = library->module; return OK; }
+
+struct function;
+result cuModuleGetFunction(struct function **function, const char *module, const char *name);
+result cuLibraryGetKernel(struct function **kernel, struct library *library, const char *name)
+{
+    return cuModuleGetFunction(kernel, library->module, name);
+}
+
 result cuLibraryUnload(struct library *library) { ENTER(); REFUSE(unsafe_call()); unload(library->module); free(library); return OK; }
+#endif
 
 result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, char *module, const char *name)
 {

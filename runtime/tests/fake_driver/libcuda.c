@@ -15,6 +15,7 @@
  *   FAKE_LINK=code       cuLinkComplete fails
  *   FAKE_CUBIN=code      loading linked code fails
  *   FAKE_LAZY=code       getting a function of linked code fails
+ *   FAKE_PARAMS=code     cuFuncGetParamInfo fails
  *   FAKE_SLOW=ms         the duration of a copy to a variable of a module
  *   FAKE_RACES=trace     freeing memory that may be in use is traced; otherwise it aborts the process
  *   FAKE_BUSY=1          streams and events are not ready until the host has waited for them
@@ -32,7 +33,8 @@
  * Kernels, by name: "sum<n>" adds slots 1 to n-1 and stores the sum where slot 0 points. "new<n>" does the same, and
  * requires that all earlier uses of slot 0's memory happen before, as for a reused allocation. "fault" breaks the context.
  * "prints" prints "<i> says hello to a host of letters" as many times as slot 0 says; "prints_and_faults" then breaks the
- * context. All other kernels do nothing.
+ * context. "store_4_1" has a pointer and parameters of 4 bytes and 1 byte, and stores their bytes, one after the other, where
+ * the pointer points. All other kernels do nothing. A launch of a kernel of an unloaded module aborts the process.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -452,7 +454,48 @@ result cuMemHostRegister_v2(void *memory, size_t n, unsigned flags) { ENTER(); R
 result cuMemHostUnregister(void *memory) { ENTER(); REFUSE(unsafe_call()); (void)memory; return OK; }
 result cuMemHostGetDevicePointer_v2(uint64_t *address, void *memory, unsigned flags) { ENTER(); (void)flags; *address = (uint64_t)memory; return OK; }
 
-struct function { char name[64]; int dynamic, large_clusters; struct words *words; };
+struct function {
+    char name[64];
+    int dynamic, large_clusters;
+    struct words *words;
+    const char *module;  /* NULL after it is unloaded */
+    struct function *next;
+};
+static struct function *all_functions;
+static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The size of a parameter; 0 after the last one. */
+static size_t parameter_size(const struct function *function, size_t index)
+{
+    if (!strncmp(function->name, "sum", 3))
+        return index < (size_t)atol(function->name + 3) ? 8 : 0;
+    if (strncmp(function->name, "store", 5))
+        return 0;
+    const char *at = function->name;
+    for (size_t i = 0; at && i < index; i++)
+        at = strchr(at + 1, '_');
+    return !index ? 8 : at ? (size_t)atol(at + 1) : 0;
+}
+
+#ifndef WITHOUT_LIBRARIES
+result cuFuncGetParamInfo(struct function *function, size_t index, size_t *offset, size_t *size)
+{
+    if (number("FAKE_PARAMS", 0))
+        return number("FAKE_PARAMS", 0);
+    *size = parameter_size(function, index);
+    *offset = 0;
+    return *size ? OK : INVALID;
+}
+#endif
+
+result cuFuncSetCacheConfig(struct function *function, int preference)
+{
+    (void)function;
+    char text[64];
+    snprintf(text, sizeof text, "cuFuncSetCacheConfig(%d)", preference);
+    trace(text);
+    return preference >= 0 && preference <= 3 ? OK : INVALID;
+}
 
 result cuModuleGetFunction(struct function **function, const char *module, const char *name)
 {
@@ -465,7 +508,21 @@ result cuModuleGetFunction(struct function **function, const char *module, const
     snprintf((*function)->name, sizeof (*function)->name, "%s", name);
     (*function)->dynamic = 49152 - 4096;
     (*function)->words = words_of(module);
+    (*function)->module = module;
+    pthread_mutex_lock(&functions_lock);
+    (*function)->next = all_functions;
+    all_functions = *function;
+    pthread_mutex_unlock(&functions_lock);
     return OK;
+}
+
+static void forget_functions(const char *module)
+{
+    pthread_mutex_lock(&functions_lock);
+    for (struct function *function = all_functions; function; function = function->next)
+        if (function->module == module)
+            function->module = NULL;
+    pthread_mutex_unlock(&functions_lock);
 }
 
 result cuFuncGetAttribute(int *value, int attribute, struct function *function)
@@ -538,6 +595,10 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
 {
     ENTER();
     (void)extra;
+    if (!function->module) {
+        fprintf(stderr, "a kernel of an unloaded module is launched: %s\n", function->name);
+        abort();
+    }
     if (number("FAKE_LAUNCH", 0))
         return number("FAKE_LAUNCH", 0);
     if (!gx || !gy || !gz || bx * by * bz > 640 || (int)shared > function->dynamic)
@@ -567,6 +628,12 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
             record[1] = 1, record[2] = 3, record[6] = 2, record[8] = (uint64_t)-5, record[9] = 4, record[10] = 1, record[11] = 0;
             record[0] = 1;
         }
+        return OK;
+    }
+    if (!strncmp(function->name, "store", 5)) {
+        char *to = *(char **)params[0];
+        for (size_t i = 1; parameter_size(function, i); to += parameter_size(function, i++))
+            memcpy(to, params[i], parameter_size(function, i));
         return OK;
     }
     clocks now = step(stream);
