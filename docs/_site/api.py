@@ -70,10 +70,11 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     ),
     "code": (
         "Exchange code with other programs",
-        "PTX and LTO-IR of a function, and code from elsewhere that a kernel is linked with.",
+        "PTX and LTO-IR of a function, code from elsewhere that a kernel is linked with, and modules of such code.",
         [
             *("compile", "compile_for_current_device", "compile_ptx", "compile_ptx_for_current_device", "compile_all"),
             *("LinkableCode", "PTXSource", "CUSource", "Cubin", "Fatbin", "Object", "Archive", "LTOIR"),
+            *("Module", "Function"),
         ],
     ),
     "extending": (

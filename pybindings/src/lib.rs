@@ -62,6 +62,7 @@ mod _weft {
             graph::{Graph, RecordedLaunch},
             inspect::expression_types,
             launcher::Launcher,
+            modules::{LoadedFunction, LoadedModule},
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,
         },

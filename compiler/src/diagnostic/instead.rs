@@ -41,8 +41,6 @@ const COPIES: &str = "write `cuda.to_device(array)` for a copy to the device, an
 const DESCRIBES: &str = "read the attributes of `cuda.get_current_device()`, or of each device in `cuda.gpus`";
 const FREES: &str = "leave it out: an array's memory is freed with its last reference, for example by `del array`";
 const LIKE: &str = "write `cuda.device_array_like(array)`, and `.fill(value)`";
-const LINKS: &str = "call functions in PTX, CUDA C++ and binaries from a kernel, `cuda.declare_device(name, \
-                     signature, link=file)`: weft cannot launch kernels of other compilers";
 const LOOPS: &str = "write a loop over the elements, `for i in range(n): a[i] = b[i]`";
 const WAITS: &str = "write `cuda.synchronize()`";
 const THREADS: &str = "use the threads of the grid instead of the loop: `i = cuda.grid(1)`";
@@ -212,8 +210,6 @@ const ROWS: &[Row] = &[
     (HOST, "weft.cuda.Kernel.run", CONFIGURES),
     (HOST, "weft.cuda.Kernel.synchronize", "write `cuda.synchronize()`, or `stream.synchronize()`"),
     // Names of other libraries, on the host.
-    (HOST, "weft.cuda.Context.create_module_image", LINKS),
-    (HOST, "weft.cuda.Context.create_module_ptx", LINKS),
     (HOST, "weft.cuda.DeviceNDArray.append", RESIZES),
     (HOST, "weft.cuda.DeviceNDArray.argsort", SORTS),
     (HOST, "weft.cuda.DeviceNDArray.asnumpy", READS),

@@ -106,7 +106,7 @@ impl Memory {
     }
 
     /// Records that queued work in a stream uses it.
-    pub(super) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+    pub(crate) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         if self.buffer.order().is_some_and(|order| order != stream.map_or(0, Stream::order)) {
             executor.note_use(std::slice::from_ref(&self.buffer), stream);
         }
@@ -361,7 +361,7 @@ impl DeviceArray {
     }
 
     /// Records that queued work in a stream uses the memory.
-    fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
+    pub(crate) fn note_use(&self, executor: &dyn Executor, stream: Option<&dyn Stream>) {
         if let Some((order, buffer)) = &self.lent
             && *order != stream.map_or(0, Stream::order)
         {

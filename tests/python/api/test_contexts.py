@@ -396,8 +396,12 @@ def test_devices_by_their_place() -> None:
     assert device.MAX_BLOCKS_PER_MULTIPROCESSOR >= 1
 
 
-def test_modules_of_a_context_are_functions_that_kernels_call() -> None:
+@pytest.mark.cpu
+def test_modules_need_a_gpu() -> None:
     context = cuda.current_context()
-    for name in ("create_module_ptx", "create_module_image"):
-        with pytest.raises(AttributeError, match=r"`cuda\.declare_device\(.*cannot launch kernels of other compilers"):
-            getattr(context, name)
+    for create in (context.create_module_ptx, context.create_module_image):
+        for image in (".version 8.0", b".version 8.0"):
+            with pytest.raises(cuda.CudaSupportError, match=r"run on GPUs only.*`cuda\.jit`.*`cuda\.declare_device`"):
+                create(image)
+        with pytest.raises(TypeError, match="must be code as a string or bytes"):
+            create(5)

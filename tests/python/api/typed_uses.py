@@ -134,6 +134,13 @@ on_host: NDArray[np.float64] = d.copy_to_host()  # wrong
 (d + d).copy_to_hots()  # wrong
 d.reshape(2, order="X")  # wrong
 
+module = cuda.current_context().create_module_ptx(".version 8.0")
+assert_type(module, cuda.Module)
+assert_type(module.get_function("f"), cuda.Function)
+module.get_function("f").launch([d, np.float32(2)], (1, 1), 32, cuda.stream())
+module.get_function(5)  # wrong
+module.get_functoin("f")  # wrong
+
 total = add(array, array)
 most: int = add.nin
 add.nim  # wrong

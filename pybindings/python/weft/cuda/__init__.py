@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from weft.cuda import cudadrv as cudadrv
     from weft.cuda import extending as extending
     from weft.cuda import launchconfig as launchconfig
+    from weft.cuda._code.modules import Function, Module
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
         BaseCUDAMemoryManager,
@@ -172,6 +173,7 @@ __all__ = [
     "fp16",
     "from_cuda_array_interface",
     "from_dlpack",
+    "Function",
     "get_current_device",
     "GetIpcHandleMixin",
     "gpus",
@@ -207,6 +209,7 @@ __all__ = [
     "MappedMemory",
     "MemoryInfo",
     "MemoryPointer",
+    "Module",
     "Object",
     "open_ipc_array",
     "Out",
@@ -247,6 +250,7 @@ __all__ = [
 # Rarely used names, by the modules that define them: they are imported on first access.
 _LATER = {
     "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
+    "Function": "weft.cuda._code.modules",
     "GetIpcHandleMixin": "weft.cuda._memory.manager",
     "HostOnlyCUDAMemoryManager": "weft.cuda._memory.manager",
     "set_memory_manager": "weft.cuda._memory.manager",
@@ -254,6 +258,7 @@ _LATER = {
     "open_ipc_array": "weft.cuda._memory.ipc",
     "MappedMemory": "weft.cuda._memory.pointers",
     "MemoryPointer": "weft.cuda._memory.pointers",
+    "Module": "weft.cuda._code.modules",
     "PinnedMemory": "weft.cuda._memory.pointers",
 }
 

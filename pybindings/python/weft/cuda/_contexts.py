@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import sys
 import threading
 
 from weft import _weft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from weft.cuda._code.modules import Module
     from weft.cuda._devices import Device
     from weft.cuda._memory.ipc import IpcHandle
     from weft.cuda._memory.pointers import OwnedPointer, PinnedMemory
@@ -109,7 +111,7 @@ class Context:
         _weft.select_device(_pushed.outer.pop())
 
     def reset(self) -> None:
-        """Wait for all work on the device, and unload linked code that has a teardown callback.
+        """Wait for all work on the device, and unload modules and linked code that has a teardown callback.
 
         Memory of weft's is freed with the arrays that use it; a memory manager is reset, which may free the memory of
         arrays that are still there. A launch loads the code again.
@@ -117,6 +119,7 @@ class Context:
         from weft.cuda._code.link import unload
 
         self.synchronize()
+        self._unload_modules()
         unload(self.device.id)
         manager = self.memory_manager
         if manager is not None:
@@ -336,6 +339,107 @@ class Context:
 
         return per_thread_default_stream()
 
+    # --- Modules ---
+
+    def create_module_ptx(self, ptx: str | bytes) -> Module:
+        """Load PTX of any compiler on the device.
+
+        Parameters
+        ----------
+        ptx
+            The text: a string or bytes.
+
+        Returns
+        -------
+        Module
+            Its functions are launched with values of the parameters' types. It is unloaded when it and its functions
+            are gone.
+
+        Raises
+        ------
+        TypeError
+            It is no text.
+        ValueError
+            The text is empty.
+        DriverError
+            The driver's compiler refuses it; the message has its log.
+        LinkerError
+            It calls a function that it does not contain.
+        CudaSupportError
+            Kernels run on the CPU.
+
+        Examples
+        --------
+        >>> ptx, _ = cuda.compile_ptx(add, "void(float32[::1], float32)")  # doctest: +SKIP
+        >>> module = cuda.current_context().create_module_ptx(ptx)  # doctest: +SKIP
+        """
+        from weft.cuda._code.modules import Module, image_of
+
+        return Module(self, image_of(ptx, "ptx"))
+
+    def create_module_image(
+        self,
+        image: Any,
+        setup_callbacks: Sequence[Callable[[Any], object]] | None = None,
+        teardown_callbacks: Sequence[Callable[[Any], object]] | None = None,
+    ) -> Module:
+        """Load machine code of any compiler on the device.
+
+        Parameters
+        ----------
+        image
+            A cubin, a fatbin or PTX: a string, bytes, or an ``ObjectCode`` of `cuda.core`.
+        setup_callbacks
+            Functions that `Module.setup` calls with the object code, whose ``handle`` is a ``CUlibrary``.
+        teardown_callbacks
+            Functions that are called with it before the module is unloaded.
+
+        Returns
+        -------
+        Module
+            As of `create_module_ptx`.
+
+        Raises
+        ------
+        TypeError
+            The image, or a callback, is none.
+        ValueError
+            The image is empty, truncated, or neither of these.
+        DriverError
+            The driver refuses it: code for another kind of GPU has the code 209.
+        CudaSupportError
+            Kernels run on the CPU.
+        """
+        from weft.cuda._code.modules import Module, image_of
+
+        return Module(self, image_of(image, "image"), setup_callbacks, teardown_callbacks)
+
+    def unload_module(self, module: Module) -> None:
+        """Unload a module of this context: see `Module.unload`.
+
+        Raises
+        ------
+        RuntimeError
+            It was unloaded before.
+        ValueError
+            It is a module of another device.
+        """
+        from weft.cuda._code.modules import Module
+
+        if not isinstance(module, Module):
+            msg = f"module must be a module of the context, not {type(module).__name__}"
+            raise TypeError(msg)
+        if module.context != self:
+            msg = f"module is loaded on device {module.context.device.id}, not on device {self.device.id}"
+            raise ValueError(msg)
+        module.unload()
+
+    def _unload_modules(self) -> None:
+        """Unload all modules; without any, the module for them is not imported."""
+        modules = sys.modules.get("weft.cuda._code.modules")
+        if modules is not None:
+            modules.unload_all(self.device.id)
+
     # --- Kernels ---
 
     def get_active_blocks_per_multiprocessor(
@@ -346,7 +450,8 @@ class Context:
         Parameters
         ----------
         func
-            A compiled kernel: a value of ``kernel.overloads``, or a kernel that was compiled for one signature.
+            A compiled kernel: a value of ``kernel.overloads``, or a kernel that was compiled for one signature; or a
+            `Function` of a module.
         blocksize
             Threads of a block.
         memsize
@@ -414,7 +519,8 @@ def _check_flags(flags: int | None) -> None:
 
 def _compiled(func: Any) -> Any:
     """Give a compiled kernel of what `func` may be."""
-    if isinstance(func, _weft.Kernel):
+    modules = sys.modules.get("weft.cuda._code.modules")
+    if isinstance(func, _weft.Kernel) or (modules is not None and isinstance(func, modules.Function)):
         return func
     if isinstance(func, _weft.Dispatcher):
         found = list(func.overloads.values())
@@ -422,5 +528,8 @@ def _compiled(func: Any) -> Any:
             return found[0]
         msg = f"func must be compiled for one signature, but {func!r} is for {len(found)}: pass a value of `overloads`"
         raise ValueError(msg)
-    msg = f"func must be a compiled kernel (a value of `kernel.overloads`), not {type(func).__name__}"
+    msg = (
+        "func must be a compiled kernel (a value of `kernel.overloads`) or a function of a module, not "
+        f"{type(func).__name__}"
+    )
     raise TypeError(msg)

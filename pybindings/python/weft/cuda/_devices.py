@@ -438,14 +438,18 @@ def synchronize() -> None:
 
 
 def close() -> None:
-    """Wait for everything, and make device 0 the current one. Memory is freed with the arrays that use it.
+    """Wait for everything, unload modules, and make device 0 the current one.
+
+    Memory is freed with the arrays that use it.
 
     Examples
     --------
     >>> cuda.close()
     """
     for number in range(_weft.device_count()):
-        Device(number).get_primary_context().synchronize()
+        context = Device(number).get_primary_context()
+        context.synchronize()
+        context._unload_modules()
     _weft.select_device(0)
 
 

@@ -125,6 +125,8 @@ _NAMES = {
     "numba.cuda.simulator.reset": "weft.cuda:close",
     "numba.cuda.simulator.cudadrv.devicearray.FakeCUDAArray": "weft.cuda:DeviceNDArray",
     "numba.cuda.__version__": "weft.numba._support:CUDA_VERSION",
+    "numba.cuda.cudadrv.driver.CudaPythonFunction": "weft.cuda:Function",
+    "numba.cuda.cudadrv.driver.CudaPythonModule": "weft.cuda:Module",
     "numba.cuda.cudadrv.driver._raise_driver_not_found": "weft.numba._support:raise_driver_not_found",
     "numba.cuda.implementation": "weft.numba._support:IMPLEMENTATION",
     "numba.cuda.HAS_NUMBA": "weft.numba._support:HAS_NUMBA",

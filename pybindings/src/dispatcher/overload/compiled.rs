@@ -11,7 +11,7 @@ use weft_compiler::{
     pipeline::Output,
     request::{self, Keep},
 };
-use weft_runtime::{BlockSize, best_block};
+use weft_runtime::{BlockSize, Error, Executor, best_block};
 
 use super::Overload;
 use crate::{
@@ -204,20 +204,11 @@ impl CompiledKernel {
         dynsmemsize: Option<&Bound<'_, PyAny>>,
         limit: u32,
     ) -> PyResult<(u32, u32)> {
-        let (loaded, executor) = (self.overload.loaded(py)?, &self.overload.executor);
-        let most = loaded.max_threads_per_block();
-        let most = if limit == 0 { most } else { most.min(limit) };
-        let bytes = |threads: u32| match dynsmemsize {
-            None => Ok(0),
-            Some(of) if of.is_callable() => of.call1((threads,))?.extract::<u32>(),
-            Some(bytes) => bytes.extract::<u32>(),
-        };
-        let active = |threads: u32| {
-            let active = loaded.active_blocks(threads, bytes(threads)?);
-            active.map_err(|error| errors::runtime(py, &error))
-        };
-        let BlockSize { threads, grid } = best_block(executor.attributes(), most, active)?;
-        Ok((grid, threads))
+        let loaded = self.overload.loaded(py)?;
+        let most = within(loaded.max_threads_per_block(), limit);
+        best_size(py, &*self.overload.executor, most, dynsmemsize, |threads, bytes| {
+            loaded.active_blocks(threads, bytes)
+        })
     }
 
     #[doc = include_str!("docs/compiled.max_cooperative_grid_blocks.txt")]
@@ -291,6 +282,30 @@ impl CompiledKernel {
     fn __repr__(&self) -> String {
         format!("<weft kernel {}>", self.overload.shown())
     }
+}
+
+/// The most threads of a block under a limit, unless that is 0.
+pub(in crate::dispatcher) fn within(most: u32, limit: u32) -> u32 {
+    if limit == 0 { most } else { most.min(limit) }
+}
+
+/// The fewest blocks that fill a device, and the block size, up to `most`, with which a multiprocessor runs the most
+/// threads. `dynsmemsize` is the dynamic shared memory of a block in bytes, or gives it for the threads of a block.
+pub(in crate::dispatcher) fn best_size(
+    py: Python<'_>,
+    executor: &dyn Executor,
+    most: u32,
+    dynsmemsize: Option<&Bound<'_, PyAny>>,
+    active_blocks: impl Fn(u32, u32) -> Result<u32, Error>,
+) -> PyResult<(u32, u32)> {
+    let bytes = |threads: u32| match dynsmemsize {
+        None => Ok(0),
+        Some(of) if of.is_callable() => of.call1((threads,))?.extract::<u32>(),
+        Some(bytes) => bytes.extract::<u32>(),
+    };
+    let active = |threads: u32| active_blocks(threads, bytes(threads)?).map_err(|error| errors::runtime(py, &error));
+    let BlockSize { threads, grid } = best_block(executor.attributes(), most, active)?;
+    Ok((grid, threads))
 }
 
 /// Threads of a block with such extents.

@@ -47,6 +47,7 @@ use crate::{
 };
 
 pub(crate) use self::compiled::CompiledKernel;
+pub(super) use self::compiled::{best_size, within};
 
 /// One kernel, compiled for one tuple of argument types and loaded on one device.
 #[derive(Debug)]

@@ -21,6 +21,25 @@ CASES = [
     call("cuda.current_context().get_memry_info()", "AttributeError", "get_memry_info", "get_memory_info"),
     call("cuda.current_context().memalloc(-1)", "ValueError|OverflowError|TypeError", "-1|bytes|negative"),
     call("cuda.current_context().memalloc('a')", "TypeError", "bytesize|str|integer"),
+    # Modules.
+    call("cuda.current_context().create_module_ptx(5)", "TypeError", "ptx", "string|bytes"),
+    call("cuda.current_context().create_module_ptx(None)", "TypeError", "ptx", "string|bytes"),
+    call("cuda.current_context().create_module_ptx('.version 8.0')", "CudaSupportError", "PTX|GPU", "cuda.jit"),
+    call("cuda.current_context().create_module_image(x())", "CudaSupportError", "PTX|GPU", "cuda.jit"),
+    call("cuda.current_context().create_module_image(b'')", "CudaSupportError", "PTX|GPU", "declare_device"),
+    call("cuda.current_context().create_module_image(['a'])", "TypeError", "image", "read_bytes"),
+    call("cuda.current_context().create_module_image(b'a', 5)", "TypeError", "setup_callbacks|iterable|int"),
+    call("cuda.current_context().create_module_image(b'a', [5])", "TypeError", "setup_callbacks", "functions"),
+    call("cuda.current_context().create_module_ptxx('a')", "AttributeError", "create_module_ptxx", "create_module_ptx"),
+    call("cuda.current_context().unload_module(5)", "TypeError", "module", "module"),
+    call("cuda.driver.launch_kernel(5, 1, 1, 1, 1, 1, 1, 0, 0, [])", "TypeError", "cufunc_handle", "handle"),
+    call("cuda.driver.launch_kernel(5)", "TypeError", "argument"),
+    call("cuda.Module()", "TypeError", "argument"),
+    call("cuda.Module(5, b'a')", "TypeError", "context", "current_context"),
+    call("cuda.Function(5, 'f')", "TypeError", "module"),
+    call(
+        "cuda.current_context().get_active_blocks_per_multiprocessor(5, 32, 0)", "TypeError", "func", "kernel|function"
+    ),
     # Streams.
     call("cuda.external_stream(-1)", "ValueError|TypeError|OverflowError", "-1|stream|ptr"),
     call("cuda.external_stream('a')", "TypeError", "str|ptr|stream"),

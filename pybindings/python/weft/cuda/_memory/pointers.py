@@ -181,6 +181,9 @@ class MemoryPointer:
             raise RuntimeError(msg)
         if isinstance(self._owner, MemoryPointer):
             self._owner._check_alive()
+        elif isinstance(self._owner, _weft.LoadedModule) and not self._owner.is_loaded:
+            msg = "the module of this variable was unloaded"
+            raise RuntimeError(msg)
 
     def __int__(self) -> int:
         return int(self.device_pointer)

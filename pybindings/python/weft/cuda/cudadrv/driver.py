@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.cuda._code.modules import FuncAttr, Function, Module, launch_kernel
 from weft.cuda._contexts import Context, MemoryInfo
 from weft.cuda._devices import Device, Versions
 from weft.cuda._memory.ipc import IpcHandle
@@ -44,6 +45,8 @@ __all__ = [
     "CudaSupportError",
     "Device",
     "Event",
+    "FuncAttr",
+    "Function",
     "GetIpcHandleMixin",
     "HostOnlyCUDAMemoryManager",
     "IpcHandle",
@@ -51,6 +54,7 @@ __all__ = [
     "MappedMemory",
     "MemoryInfo",
     "MemoryPointer",
+    "Module",
     "NumbaCUDAMemoryManager",
     "OwnedPointer",
     "PinnedMemory",
@@ -65,6 +69,7 @@ __all__ = [
     "host_memory_size",
     "host_to_device",
     "is_device_memory",
+    "launch_kernel",
     "require_device_memory",
     "set_memory_manager",
 ]
