@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -185,3 +187,71 @@ def test_a_function_that_stays_on_its_device():
         leave()
     with cuda.gpus[1]:
         leave()
+
+
+SMOOTH = """
+from weft import cuda
+
+def smooth(source, target):
+    total = 0.0
+    y, x = cuda.grid(2)
+    if 0 < y < source.shape[0] - 1 and 0 < x < source.shape[1] - 1:
+        for dy in range(-1, 2):
+            for dx in range(-1, 2):
+                total += source[y + dy, x + dx]
+        target[y, x] = total
+"""
+
+
+def kernel_in(file):
+    """A kernel with candidates for coarsening, which nothing in the process has compiled."""
+    names = {}
+    linecache.cache[file] = (len(SMOOTH), None, SMOOTH.splitlines(keepends=True), file)
+    exec(compile(SMOOTH, file, "exec"), names)
+    return cuda.jit(names["smooth"])
+
+
+def settled(kernel, launch, seconds=20.0):
+    """Launches until the choice of coarsening on the current device is made; its line of `explain()`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(16):
+            launch()
+        cuda.synchronize()
+        chosen = [line.strip() for line in kernel.explain().splitlines() if "is used" in line]
+        if chosen:
+            return chosen
+        time.sleep(0.02)
+    return [kernel.explain()]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_each_device_measures_coarsening_for_itself(together):
+    kernel = kernel_in(f"<two devices, {together}>")
+    n = 4096
+    source = np.arange(n * n, dtype=np.float32).reshape(n, n) % 101
+    expected = sum(source[1 + dy : n - 1 + dy, 1 + dx : n - 1 + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+    chosen, wrong = {}, []
+
+    def work(device: int) -> None:
+        cuda.select_device(device)
+        here, target = cuda.to_device(source), cuda.to_device(np.zeros_like(source))
+        launch = lambda: kernel[(n // 16, n // 16), (16, 16)](here, target)  # noqa: E731
+        chosen[device] = settled(kernel, launch)
+        target.copy_to_device(np.zeros_like(source))
+        launch()
+        if not (target.copy_to_host()[1:-1, 1:-1] == expected).all():
+            wrong.append(device)
+
+    if together:
+        threads = [threading.Thread(target=work, args=(device,)) for device in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    else:
+        for device in (0, 1):
+            work(device)
+    assert wrong == []
+    assert sorted(chosen) == [0, 1]
+    assert all("is used" in lines[0] for lines in chosen.values()), chosen
