@@ -57,6 +57,24 @@ impl StmtKind {
         }
     }
 
+    /// The condition of `if condition { break }`, as which a loop's exit test is lowered.
+    pub fn exit_condition(&self) -> Option<ExprId> {
+        match self {
+            Self::If { cond, then, otherwise } => match then.as_slice() {
+                [Stmt { kind: Self::Break, .. }] if otherwise.is_empty() => Some(*cond),
+                _ => None,
+            },
+            Self::Assign(..)
+            | Self::Store { .. }
+            | Self::Op { .. }
+            | Self::Call { .. }
+            | Self::Loop { .. }
+            | Self::Break
+            | Self::Continue
+            | Self::Return(_) => None,
+        }
+    }
+
     /// The nested blocks: `then` and `otherwise`, or `body` and `step`.
     pub fn blocks(&self) -> Option<[&Block; 2]> {
         match self {

@@ -207,11 +207,8 @@ impl<'a> RangeAnalysis<'a> {
     /// counter, which each iteration moves towards its bound.
     fn trip_count(&mut self, body: &'a Block, step: &'a Block, entry: &Values, head: &Values) -> Option<i128> {
         let function = self.function;
-        let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
-        let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[*cond].kind else { return None };
-        if !(matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty()) {
-            return None;
-        }
+        let condition = body.first()?.kind.exit_condition()?;
+        let ExprKind::Unary(UnaryOp::Not, test) = function.exprs[condition].kind else { return None };
         let mark = self.state.mark();
         for (local, value) in head {
             self.state.set(*local, *value);

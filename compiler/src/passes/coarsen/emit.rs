@@ -336,14 +336,13 @@ impl Emitter<'_> {
     /// then each other copy runs a loop of its own. Other loops are cloned.
     fn jam_divergent(&mut self, stmt: &Stmt, body: &[Stmt], step: &[Stmt], out: &mut Block) {
         let span = stmt.span;
-        if let Some((Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }, rest)) = body.split_first()
-            && matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }])
-            && otherwise.is_empty()
+        if let Some((test, rest)) = body.split_first()
+            && let Some(cond) = test.kind.exit_condition()
             && !self.vary.splits(self.function, rest)
             && !leaves(rest)
         {
             let mut jammed = Block::new();
-            let flags = self.flags(*cond, None, span, &mut jammed);
+            let flags = self.flags(cond, None, span, &mut jammed);
             let any = self.together(BinaryOp::Or, &flags, span);
             jammed.push(branch(any, vec![Stmt { kind: StmtKind::Break, span }], Block::new(), span));
             self.jam(rest, None, &mut jammed);

@@ -146,7 +146,7 @@ impl Windows {
     ) {
         let before = self.sums.clone();
         for (index, stmt) in block.iter().enumerate() {
-            if index == 0 && is_loop_test(stmt) {
+            if index == 0 && stmt.kind.exit_condition().is_some() {
                 continue;
             }
             if guard == Guard::Window && matches!(stmt.kind, StmtKind::If { .. }) {
@@ -227,15 +227,6 @@ impl Windows {
             Class::Leaf(Leaf::Local(local)) => self.sums.get(&local).copied(),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
-    }
-}
-
-/// Whether the first statement of a block is the test of a loop.
-pub(super) fn is_loop_test(stmt: &Stmt) -> bool {
-    if let StmtKind::If { then, otherwise, .. } = &stmt.kind {
-        matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty()
-    } else {
-        false
     }
 }
 

@@ -224,7 +224,7 @@ impl Narrow<'_> {
         // The branch that the following statements are under, if it leaves the iteration.
         let mut branch = None;
         for (index, stmt) in block.into_iter().enumerate() {
-            let is_test = index == 0 && address::is_loop_test(&stmt);
+            let is_test = index == 0 && stmt.kind.exit_condition().is_some();
             let leaves = match &stmt.kind {
                 StmtKind::If { then, otherwise, .. } if guard == address::Guard::Window && !is_test => {
                     self.guard = address::Guard::Tested;

@@ -147,9 +147,7 @@ fn ring(
 ) -> Option<Ring> {
     let StmtKind::Loop { body, step } = &block.get(index)?.kind else { return None };
     let (head, iteration) = body.split_first()?;
-    let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };
-    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
+    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[head.kind.exit_condition()?].kind else { return None };
     // The statement that counts is the step, or the last one of the body.
     let (last, iteration) = match step.as_slice() {
         [last] => (last, iteration),
@@ -159,7 +157,7 @@ fn ring(
     let StmtKind::Assign(counter, next) = last.kind else { return None };
     let ExprKind::Binary(BinaryOp::Add, now, stride) = function.exprs[next].kind else { return None };
     let counts = function.local(now) == Some(counter) && function.int(stride) == Some(1);
-    if !leaves || !counts || ![Type::I32, Type::I64].contains(&function.locals[counter].ty) {
+    if !counts || ![Type::I32, Type::I64].contains(&function.locals[counter].ty) {
         return None;
     }
     let before = block[..index].iter().rev().find(|stmt| assigns(stmt, counter))?;

@@ -103,14 +103,12 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
         return None;
     }
     let (head, iteration) = body.split_first()?;
-    let StmtKind::If { cond, then, otherwise } = &head.kind else { return None };
-    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[*cond].kind else { return None };
+    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[head.kind.exit_condition()?].kind else { return None };
     let stop = upper_bound(function, goes_on, *counter)?;
     // A loop that writes with a stride of the whole grid is not unrolled: one iteration of each thread saturates
     // memory, and the addresses of four iterations are far apart.
     let constant = constant.filter(|constant| !mentions_grid(function, stride, &constant.of_grid));
-    (leaves && can_unroll(function, iteration, *counter, constant)).then_some(Strided {
+    can_unroll(function, iteration, *counter, constant).then_some(Strided {
         counter: *counter,
         stop,
         stride,

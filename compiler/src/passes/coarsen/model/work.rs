@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Op, Space, Stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Op, Space,
         StmtKind, Type, UnaryOp, for_each_expr, for_each_stmt,
     },
     passes::coarsen::{
@@ -326,18 +326,11 @@ fn slots(function: &Function, id: ExprId) -> f64 {
 
 /// The trip count of a loop, if the bound of its induction variable is a constant.
 fn trip_count(function: &Function, body: &Block) -> Option<f64> {
-    let Some(Stmt { kind: StmtKind::If { cond, then, .. }, .. }) = body.first() else { return None };
-    let bound = match (function.class(*cond), then.as_slice()) {
-        (Class::Arith(Arith::Unary(UnaryOp::Not, compare)), [Stmt { kind: StmtKind::Break, .. }]) => {
-            if let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[compare].kind {
-                Some(bound)
-            } else {
-                None
-            }
-        }
-        (Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_), _) => None,
+    let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[body.first()?.kind.exit_condition()?].kind else {
+        return None;
     };
-    match function.class(bound?) {
+    let ExprKind::Compare(CompareOp::Lt, _, bound) = function.exprs[goes_on].kind else { return None };
+    match function.class(bound) {
         Class::Leaf(Leaf::Const(Const::Int(count))) => Some(count as f64),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
     }

@@ -72,13 +72,11 @@ pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> O
         return None;
     }
     let (test, rest) = body.split_first()?;
-    let StmtKind::If { cond, then, otherwise } = &test.kind else { return None };
-    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-    let ExprKind::Unary(UnaryOp::Not, holds) = *kind(*cond) else { return None };
+    let ExprKind::Unary(UnaryOp::Not, holds) = *kind(test.kind.exit_condition()?) else { return None };
     let ExprKind::Compare(CompareOp::Lt, counter, limit) = *kind(holds) else { return None };
     let mut assigned = false;
     for_each_stmt(rest, &mut |stmt| assigned |= stmt.kind.assigned().contains(local));
-    (leaves && !assigned && function.local(counter) == Some(*local)).then_some((*local, limit, by))
+    (!assigned && function.local(counter) == Some(*local)).then_some((*local, limit, by))
 }
 
 /// A barrier at the end of an iteration, which marks the loop for interchange with the thread loop. It is legal because

@@ -287,11 +287,7 @@ impl Search<'_> {
 
     /// The condition under which the loop continues, from `if not (local < bound): break`.
     fn exit(&self, stmt: &Stmt, local: LocalId) -> Option<(CompareOp, ExprId)> {
-        let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
-        if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
-            return None;
-        }
-        let ExprKind::Unary(UnaryOp::Not, mut stay) = *self.kind(*cond) else { return None };
+        let ExprKind::Unary(UnaryOp::Not, mut stay) = *self.kind(stmt.kind.exit_condition()?) else { return None };
         // `range` with a step that is not constant tests the sign of the step.
         if let ExprKind::Select(sign, up, _) = *self.kind(stay)
             && let ExprKind::Compare(CompareOp::Gt, step, zero) = *self.kind(sign)

@@ -105,10 +105,7 @@ impl Promoter<'_> {
     /// loops without a store of their own, and for loops that no thread enters.
     fn active(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<ActiveThreads> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
-        let StmtKind::If { cond, then, otherwise } = &body.first()?.kind else { return None };
-        if !matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) || !otherwise.is_empty() {
-            return None;
-        }
+        let cond = body.first()?.kind.exit_condition()?;
         // A quick check: most loops have no store that could qualify.
         if !body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Store { .. })) {
             return None;
@@ -120,12 +117,12 @@ impl Promoter<'_> {
             return (first < limit).then_some(ActiveThreads::All);
         }
         let (assigned, mut values) = (assigned(stmt), BTreeMap::new());
-        for_each_read(self.function, *cond, &mut |local| {
+        for_each_read(self.function, cond, &mut |local| {
             if let (true, Some(value)) = (assigned.contains(&local), self.value_before(before, local)) {
                 values.insert(local, value);
             }
         });
-        let leaves = self.copied(*cond, &values);
+        let leaves = self.copied(cond, &values);
         // The condition is evaluated again after the loop. Its value there is the same only if it reads neither memory
         // nor locals that the loop assigns.
         if self.loads(leaves) || self.reads(leaves, &|local| assigned.contains(&local)) {

@@ -2,10 +2,7 @@
 
 use crate::{
     analysis::for_each_mention,
-    backend::host::plan::{
-        loops::masked_exits::{is_exit, is_test},
-        regions::context::Uses,
-    },
+    backend::host::plan::{loops::masked_exits::is_exit, regions::context::Uses},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -196,10 +193,11 @@ impl Build<'_> {
         };
         let computes = |stmt: &&Stmt| {
             let assigned = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-            assigned.or_else(|| is_test(stmt)).is_some_and(|root| !loads(root))
+            assigned.or_else(|| stmt.kind.exit_condition()).is_some_and(|root| !loads(root))
         };
         let first = list.iter().take_while(computes).count();
-        let tests = list[..first].iter().rposition(|stmt| is_test(stmt).is_some()).map_or(0, |last| last + 1);
+        let tests =
+            list[..first].iter().rposition(|stmt| stmt.kind.exit_condition().is_some()).map_or(0, |last| last + 1);
         let uses = Uses::of(self.function, &list[..tests]);
         let again = uses.assigned.iter().all(|local| !uses.exposed.contains(local));
         if again && tests < list.len() { tests } else { 0 }

@@ -285,13 +285,6 @@ fn rewrite(
     ))
 }
 
-/// The condition of a branch whose only effect is to leave the loop.
-fn is_test(stmt: &Stmt) -> Option<ExprId> {
-    let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
-    let leaves = matches!(then.as_slice(), [Stmt { kind: StmtKind::Break, .. }]) && otherwise.is_empty();
-    leaves.then_some(*cond)
-}
-
 /// Whether a branch only leaves the loop, possibly after some assignments.
 fn is_exit(then: &[Stmt], otherwise: &[Stmt]) -> bool {
     let Some((last, rest)) = then.split_last() else { return false };
