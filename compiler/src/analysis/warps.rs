@@ -1,9 +1,9 @@
 //! Kernels in which each warp works independently, on a row of a matrix or a node of a graph.
 
-use super::Rematerializable;
+use super::{Rematerializable, any_expr};
 use crate::ir::{
-    Arith, BinaryOp, Class, Effects, ExprId, Function, FunctionKind, Leaf, LocalId, Module, Op, SpecialRegister, Stmt,
-    StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    Arith, BinaryOp, Class, Effects, ExprId, ExprKind, Function, FunctionKind, Leaf, LocalId, Module, Op,
+    SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
 /// The warp size.
@@ -94,14 +94,19 @@ enum LoopDistribution {
     OfLanes,
 }
 
-/// How the loops are distributed whose counter starts at a value that depends on `threadIdx.x`, by their increments.
+/// How the loops are distributed whose counter starts at a value that depends on `threadIdx.x`, by their increments. A
+/// counter is a local that the loop's exit test reads.
 fn loop_distribution(function: &Function) -> LoopDistribution {
     let fixed = Rematerializable::of(function, &function.body);
     let mut counters = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| {
-        if let StmtKind::Loop { body, step } = &stmt.kind {
+        if let StmtKind::Loop { body, step } = &stmt.kind
+            && let Some(test) = body.first().and_then(|first| first.kind.exit_condition())
+        {
             let assigns = if step.is_empty() { body.as_slice() } else { step.as_slice() };
-            counters.extend(assigns.iter().filter_map(|stmt| grows(function, stmt)));
+            let tested = |local: LocalId| any_expr(function, test, &|kind| *kind == ExprKind::Local(local));
+            counters
+                .extend(assigns.iter().filter_map(|stmt| grows(function, stmt)).filter(|(local, _)| tested(*local)));
         }
     });
     let mut found = LoopDistribution::None;
