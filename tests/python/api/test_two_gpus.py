@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 import threading
 import time
 
 import numpy as np
 import pytest
+from harness import module
 from weft import LaunchError, cuda
 
 pytestmark = pytest.mark.cuda
@@ -192,6 +192,7 @@ def test_a_function_that_stays_on_its_device():
 SMOOTH = """
 from weft import cuda
 
+@cuda.jit
 def smooth(source, target):
     total = 0.0
     y, x = cuda.grid(2)
@@ -201,14 +202,6 @@ def smooth(source, target):
                 total += source[y + dy, x + dx]
         target[y, x] = total
 """
-
-
-def kernel_in(file):
-    """A kernel with candidates for coarsening, which nothing in the process has compiled."""
-    names = {}
-    linecache.cache[file] = (len(SMOOTH), None, SMOOTH.splitlines(keepends=True), file)
-    exec(compile(SMOOTH, file, "exec"), names)
-    return cuda.jit(names["smooth"])
 
 
 def settled(kernel, launch, seconds=20.0):
@@ -227,7 +220,7 @@ def settled(kernel, launch, seconds=20.0):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_each_device_measures_coarsening_for_itself(together):
-    kernel = kernel_in(f"<two devices, {together}>")
+    kernel = module(SMOOTH).smooth
     n = 4096
     source = np.arange(n * n, dtype=np.float32).reshape(n, n) % 101
     expected = sum(source[1 + dy : n - 1 + dy, 1 + dx : n - 1 + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1))

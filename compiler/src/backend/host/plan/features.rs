@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     backend::host::plan::{
-        Guard, MAX_SEGMENTS, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors, loops::interchange, streams,
+        Guard, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors, loops::interchange, streams,
         vector::fixed_rows,
     },
     ir::{Block, Function},
@@ -198,7 +198,7 @@ impl Found<'_> {
         self.add("quotient-index-split", plan.quotients.is_some());
         self.add("divergent-exit", !plan.masked_loops.is_empty());
         self.add("known-row-length", plan.row_width.is_some());
-        self.add("outlined-regions", plan.segments > MAX_SEGMENTS);
+        self.add("outlined-regions", plan.outlines());
         self.add("context-array", !plan.live_across.locals.is_empty());
         self.add("context-local-array", !plan.live_across.arrays.is_empty());
         self.add("thread-masks", plan.cut.masks > 0);

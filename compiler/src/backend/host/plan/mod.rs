@@ -74,6 +74,9 @@ use crate::{
 /// Plans with more segments than this have one function for each segment.
 pub(crate) const MAX_SEGMENTS: u64 = 24;
 
+/// The same for plans in which each warp is a block: a segment is a few vector operations then.
+pub(crate) const MAX_WARP_SEGMENTS: u64 = 64;
+
 /// The vector properties of the planned CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vectors {
@@ -224,7 +227,7 @@ impl Plan {
                 },
                 // A segment that is a function of its own does not support partial rows.
                 quotients: options.quotients && (plan.quotients.is_none() || plan.segments <= MAX_SEGMENTS),
-                warp_blocks: options.warp_blocks && (!plan.warp_blocks || plan.segments <= MAX_SEGMENTS),
+                warp_blocks: options.warp_blocks && (!plan.warp_blocks || !plan.outlines()),
                 ..options
             };
             if next == options {
@@ -232,6 +235,11 @@ impl Plan {
             }
             options = next;
         }
+    }
+
+    /// Whether each segment is a function of its own, because there are many.
+    pub(crate) fn outlines(&self) -> bool {
+        self.segments > max_segments(self.warp_blocks)
     }
 
     /// Plans a sanitized kernel; `None` if it needs a stack for each thread. Each thread executes the program in its
@@ -302,7 +310,8 @@ impl Plan {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
             step("min-max-idiom", &|function, _| if_convert::extrema(function));
-            step("full-unroll", &|function, body| unroll::write_out(function, constants, body));
+            let most = max_segments(warp_blocks) as usize;
+            step("full-unroll", &|function, body| unroll::write_out(function, constants, body, most));
             if has_barrier {
                 step("full-unroll", &|function, body| {
                     if fixed_rows::width(function, &Rematerializable::of(function, body)).is_some() {
@@ -467,6 +476,11 @@ impl Plan {
         };
         Some((plan, interchanged))
     }
+}
+
+/// The maximum number of segments in one function.
+fn max_segments(warp_blocks: bool) -> u64 {
+    if warp_blocks { MAX_WARP_SEGMENTS } else { MAX_SEGMENTS }
 }
 
 /// Whether inlining the functions with barriers would make the module too large.

@@ -1,17 +1,28 @@
-//! Full unrolling: writes out the iterations of a counted loop with constant bounds, and folds constants in the copies.
+//! Full unrolling: writes out the iterations of a loop whose exit test depends on constants only, and folds constants in
+//! the copies.
 //!
 //! ```text
 //! for q in range(9):                            sum += f[0, y % h]
 //!     sum += f[q, (y - cy[q]) % h]              sum += f[1, (y - 1) % h]
 //!                                               …
+//! d = 16                                        score += shuffle.xor score, 16
+//! while d > 0:                                  score += shuffle.xor score, 8
+//!     score += shuffle.xor score, d             …
+//!     d //= 2                                   d = 0
 //! ```
 //!
-//! Legal if the loop's only jump is its exit test and it contains no operation ([`StmtKind::Op`]). Locals that are
-//! mentioned only in the body are renamed in each copy.
+//! The exit test is evaluated for one iteration after the other, from the constants that its locals have before the loop,
+//! so the step may be any integer arithmetic. Legal if the loop's only jump is its exit test at the start: then all
+//! threads run the same iterations in the same order. Locals that are mentioned only in the body are renamed in each
+//! copy.
 //!
-//! Profitable for loops that read a constant table (`cy` above): the elements become constants, so that index-set
-//! splitting can recognize which neighbors an iteration accesses. LLVM would unroll the loop only after index-set
-//! splitting. [`write_out_short`] also unrolls other loops of few iterations.
+//! Profitable for loops that
+//! - read a constant table (`cy` above): the elements become constants, so that index-set splitting can recognize which
+//!   neighbors an iteration accesses; LLVM would unroll the loop only after index-set splitting;
+//! - exchange values in a warp: the distance of a shuffle becomes a constant, for which the lanes' cells are contiguous.
+//!
+//! [`write_out_short`] also unrolls other loops of few iterations. Loops with other operations ([`StmtKind::Op`]), such
+//! as barriers of the block, remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,69 +30,93 @@ use weft_artifact::Scalar;
 
 use crate::{
     analysis::{Interval, any_expr, escapes, for_each_mention},
-    backend::host::plan::analysis::structure::counter_by,
     ir::{
-        Arena, Block, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
-        for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+        Arena, BinaryOp, Block, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Op, Stmt,
+        StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
 
 /// Highest trip count of an unrolled loop.
-const MAX_TRIP_COUNT: i128 = 32;
+const MAX_TRIP_COUNT: usize = 32;
 
 /// Most expressions of all copies of a body together.
-const MAX_EXPRS: i128 = 1200;
+const MAX_EXPRS: usize = 1200;
 
-/// Highest trip count of a loop that [`write_out_short`] unrolls though it reads no table.
-const MAX_SHORT_TRIP_COUNT: i128 = 4;
+/// Highest trip count of a loop with warp operations: the binary logarithm of the warp size, and one more.
+const MAX_WARP_TRIP_COUNT: usize = 6;
 
-/// Unrolls the loops of a kernel's body that read a constant table.
-pub(crate) fn write_out(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
-    all(function, constants, body, false);
+/// Highest trip count of a loop that [`write_out_short`] unrolls for no other reason.
+const MAX_SHORT_TRIP_COUNT: usize = 4;
+
+/// Unrolls the loops of a kernel's body that read a constant table, and those that exchange values in a warp as long as
+/// the body has at most `max_segments` operations that threads wait for.
+pub(crate) fn write_out(
+    function: &mut Function,
+    constants: &Arena<ConstantArray>,
+    body: &mut Block,
+    max_segments: usize,
+) {
+    let mut waits = 0;
+    for_each_stmt(body, &mut |stmt| waits += usize::from(is_wait(stmt)));
+    all(function, constants, body, (false, max_segments.saturating_sub(waits)));
 }
 
 /// Also unrolls loops of few iterations.
 pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
-    all(function, constants, body, true);
+    all(function, constants, body, (true, 0));
 }
 
-fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, short: bool) {
+fn all(
+    function: &mut Function,
+    constants: &Arena<ConstantArray>,
+    body: &mut Block,
+    (short, more_waits): (bool, usize),
+) {
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    Unroller { function, constants, mentions, short }.list(body);
+    Unroller { function, constants, mentions, short, more_waits }.list(body);
 }
 
 /// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
-pub(crate) fn copied(
-    function: &mut Function,
-    constants: &Arena<ConstantArray>,
-    body: &Block,
-    values: BTreeMap<LocalId, i128>,
-) -> Block {
+pub(crate) fn copied(function: &mut Function, constants: &Arena<ConstantArray>, body: &Block, values: Values) -> Block {
     let mut own = BTreeSet::new();
     for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
     let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let mut all = Unroller { function, constants, mentions: Vec::new(), short: false };
+    let mut all = Unroller { function, constants, mentions: Vec::new(), short: false, more_waits: 0 };
     body.iter().map(|stmt| all.stmt(&substitution, stmt)).collect()
 }
 
-/// The last value that was assigned to a local, if only assignments follow. Such assignments are conversions of
-/// variables whose type the loop changes, which the front end emits before the loop.
-fn last_value(before: &[Stmt], local: LocalId) -> Option<ExprId> {
-    let mut assigned = before.iter().rev().map_while(|stmt| match stmt.kind {
-        StmtKind::Assign(to, value) => Some((to, value)),
-        StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::If { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => None,
-    });
-    assigned.find_map(|(to, value)| (to == local).then_some(value))
+/// The constant that a local has after these statements.
+fn last_constant(function: &Function, before: &[Stmt], local: LocalId) -> Option<i128> {
+    let last = before.iter().rev().find(|stmt| assigns(stmt, local))?;
+    let StmtKind::Assign(_, value) = last.kind else { return None };
+    constant_value(function, value)
 }
+
+/// The value of a constant of an integer type, or 0 or 1 of a Bool.
+fn constant_value(function: &Function, id: ExprId) -> Option<i128> {
+    let Expr { ref kind, ty, .. } = function.exprs[id];
+    if let ExprKind::Const(Const::Bool(value)) = *kind {
+        return Some(i128::from(value));
+    }
+    function.int(id).filter(|_| ty.scalar().is_some_and(Scalar::is_int))
+}
+
+/// The value, if a statement is an assignment to a local.
+fn assigned_value(stmt: &Stmt, local: LocalId) -> Option<ExprId> {
+    if let StmtKind::Assign(to, value) = stmt.kind { (to == local).then_some(value) } else { None }
+}
+
+/// Whether a statement, or one inside, assigns a local.
+fn assigns(stmt: &Stmt, local: LocalId) -> bool {
+    let mut found = false;
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| found |= stmt.kind.assigned().contains(&local));
+    found
+}
+
+/// The known values of locals: an integer, or 0 or 1 of a Bool.
+type Values = BTreeMap<LocalId, i128>;
 
 struct Unroller<'a> {
     function: &'a mut Function,
@@ -90,31 +125,32 @@ struct Unroller<'a> {
     mentions: Vec<u32>,
     /// Whether to unroll other loops of few iterations, too.
     short: bool,
+    /// How many operations that threads wait for the copies may add.
+    more_waits: usize,
 }
 
 /// A loop to unroll.
 struct UnrolledLoop {
-    counter: LocalId,
-    /// The counter's value in each iteration.
-    values: Vec<i128>,
-    /// The counter's value after the loop.
-    end: i128,
-    /// Locals that an iteration assigns exactly once, by a statement of the body itself.
-    once: Vec<LocalId>,
-    /// Those of them that are not mentioned outside of the body and are assigned before they are read: each copy has
-    /// its own.
+    /// By iteration: the values at its start of the locals on which the exit test depends.
+    iterations: Vec<Values>,
+    /// Their values after the loop.
+    end: Values,
+    /// Locals that an iteration assigns exactly once, by a statement of the body itself, and that are not mentioned
+    /// outside of the body and are assigned before they are read: each copy has its own.
     own: Vec<LocalId>,
+    /// How many operations that threads wait for the copies add.
+    more_waits: usize,
 }
 
 /// The substitutions for the locals of a copy: new locals and constants.
 struct Substitution {
     names: BTreeMap<LocalId, LocalId>,
-    values: BTreeMap<LocalId, i128>,
+    values: Values,
 }
 
 impl Substitution {
     /// Makes new locals for those in `own`.
-    fn of(function: &mut Function, own: &[LocalId], values: BTreeMap<LocalId, i128>) -> Self {
+    fn of(function: &mut Function, own: &[LocalId], values: Values) -> Self {
         let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
         Self { names: own.iter().map(again).collect(), values }
     }
@@ -128,14 +164,16 @@ impl Unroller<'_> {
     fn list(&mut self, list: &mut Block) {
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
-            if let Some((unrolled, body)) = self.unrollable(&out, &stmt) {
-                let rest: Vec<Stmt> = body[1..].to_vec();
-                for &value in &unrolled.values {
-                    self.copy_iteration(&unrolled, value, &rest, &mut out);
+            if let Some((unrolled, iteration)) = self.unrollable(&out, &stmt) {
+                self.more_waits -= unrolled.more_waits;
+                for values in &unrolled.iterations {
+                    self.copy_iteration(&unrolled, values, &iteration, &mut out);
                 }
-                let ty = self.function.locals[unrolled.counter].ty;
-                let end = self.constant(Const::Int(unrolled.end), ty, stmt.span);
-                out.push(Stmt { kind: StmtKind::Assign(unrolled.counter, end), span: stmt.span });
+                for (local, value) in unrolled.end {
+                    let ty = self.function.locals[local].ty;
+                    let end = self.constant(constant_of(value, ty), ty, stmt.span);
+                    out.push(Stmt { kind: StmtKind::Assign(local, end), span: stmt.span });
+                }
                 continue;
             }
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
@@ -146,45 +184,79 @@ impl Unroller<'_> {
         *list = out;
     }
 
-    /// Decides whether to unroll a statement that follows `before`. Returns the loop and its body.
-    fn unrollable<'a>(&self, before: &[Stmt], stmt: &'a Stmt) -> Option<(UnrolledLoop, &'a Block)> {
+    /// Decides whether to unroll a statement that follows `before`. Returns the loop and the statements of an iteration.
+    fn unrollable(&self, before: &[Stmt], stmt: &Stmt) -> Option<(UnrolledLoop, Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
-        let (counter, limit, by) = counter_by(self.function, body, step)?;
-        let (first, end) = (self.function.int(last_value(before, counter)?)?, self.function.int(limit)?);
-        let mut exprs = 0;
-        let mut reads_table = false;
-        let rest = &body[1..];
-        let mut simple = !escapes(rest).any();
+        let (first, rest) = body.split_first()?;
+        let test = first.kind.exit_condition()?;
+        let (mut exprs, mut reads_table, mut exchanges) = (0, false, 0);
+        let mut is_simple = !escapes(rest).any();
         for_each_stmt(rest, &mut |inner| {
-            simple &= !matches!(inner.kind, StmtKind::Op { .. });
+            if let StmtKind::Op { op, .. } = inner.kind {
+                exchanges += usize::from(is_exchange(op));
+                is_simple &= is_exchange(op);
+            }
             for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
                 exprs += 1;
                 reads_table |= self.reads_table(id);
             });
         });
-        let trip_count = (end - first).div_euclid(by) + i128::from((end - first).rem_euclid(by) != 0);
-        let worth = reads_table || (self.short && trip_count <= MAX_SHORT_TRIP_COUNT);
-        if !simple || !worth || !(1..=MAX_TRIP_COUNT).contains(&trip_count) || trip_count * exprs > MAX_EXPRS {
+        if !is_simple || !(reads_table || exchanges > 0 || self.short) {
             return None;
         }
-        // The counter's value after the loop may overflow its type.
-        let most = if self.function.locals[counter].ty == Type::I64 { i64::MAX } else { i64::from(i32::MAX) };
-        let end = first + trip_count * by;
-        if end > i128::from(most) {
+        let iteration: Block = rest.iter().chain(step).cloned().collect();
+        let (iterations, end) = self.iterations(before, test, &iteration)?;
+        let trip_count = iterations.len();
+        let is_profitable = reads_table
+            || (exchanges > 0 && trip_count <= MAX_WARP_TRIP_COUNT)
+            || (self.short && trip_count <= MAX_SHORT_TRIP_COUNT);
+        let more_waits = exchanges * trip_count.saturating_sub(1);
+        if !is_profitable || trip_count == 0 || trip_count * exprs > MAX_EXPRS || more_waits > self.more_waits {
             return None;
         }
-        let once = assigned_once(rest);
-        let own = self.own(rest, &once);
-        Some((
-            UnrolledLoop {
-                counter,
-                values: (0..trip_count).map(|iteration| first + iteration * by).collect(),
-                end,
-                once,
-                own,
-            },
-            body,
-        ))
+        let own = self.own(&iteration);
+        Some((UnrolledLoop { iterations, end, own, more_waits }, iteration))
+    }
+
+    /// The values at the start of each iteration, and after the loop, of the locals on which the exit test depends.
+    fn iterations(&self, before: &[Stmt], test: ExprId, iteration: &[Stmt]) -> Option<(Vec<Values>, Values)> {
+        let mut of_test = BTreeSet::new();
+        let mut roots = vec![test];
+        while let Some(root) = roots.pop() {
+            for_each_expr(self.function, root, &mut |id| {
+                if let ExprKind::Local(local) = self.function.exprs[id].kind
+                    && of_test.insert(local)
+                {
+                    roots.extend(iteration.iter().filter_map(|stmt| assigned_value(stmt, local)));
+                }
+            });
+        }
+        let is_assigned = |local: LocalId| iteration.iter().any(|stmt| assigns(stmt, local));
+        let known = |&local: &LocalId| Some((local, last_constant(self.function, before, local)?));
+        let mut values: Values = of_test.iter().filter_map(known).collect();
+        let mut iterations = Vec::new();
+        while self.value(&values, test)? == 0 {
+            iterations.push(values.clone());
+            if iterations.len() > MAX_TRIP_COUNT {
+                return None;
+            }
+            for stmt in iteration {
+                for &local in of_test.iter().filter(|&&local| assigns(stmt, local)) {
+                    values.insert(local, self.value(&values, assigned_value(stmt, local)?)?);
+                }
+            }
+        }
+        values.retain(|local, _| is_assigned(*local));
+        Some((iterations, values))
+    }
+
+    /// The value of an expression that depends only on known locals: an integer, or 0 or 1 of a Bool.
+    fn value(&self, values: &Values, id: ExprId) -> Option<i128> {
+        let Expr { kind, ty, .. } = &self.function.exprs[id];
+        if let ExprKind::Local(local) = kind {
+            return values.get(local).copied();
+        }
+        self.folded(kind, *ty, &|operand| self.value(values, operand))
     }
 
     /// Whether an expression loads an element of a constant table at an index that reads a local.
@@ -196,8 +268,9 @@ impl Unroller<'_> {
     }
 
     /// Locals that each iteration assigns exactly once and before it reads them, and that the kernel mentions only in
-    /// this body.
-    fn own(&self, iteration: &[Stmt], once: &[LocalId]) -> Vec<LocalId> {
+    /// this loop.
+    fn own(&self, iteration: &[Stmt]) -> Vec<LocalId> {
+        let once = assigned_once(iteration);
         let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
         for_each_mention(self.function, iteration, &mut |local| *inside.entry(local).or_default() += 1);
         let mut seen = Vec::new();
@@ -221,17 +294,43 @@ impl Unroller<'_> {
         own
     }
 
-    fn copy_iteration(&mut self, unrolled: &UnrolledLoop, value: i128, body: &[Stmt], out: &mut Block) {
-        let mut substitution =
-            Substitution::of(self.function, &unrolled.own, BTreeMap::from([(unrolled.counter, value)]));
-        for stmt in body {
-            let copy = self.stmt(&substitution, stmt);
-            if let (StmtKind::Assign(local, _), StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
-                && let (Some(known), true) = (self.function.int(*value), unrolled.once.contains(local))
+    fn copy_iteration(&mut self, unrolled: &UnrolledLoop, values: &Values, iteration: &[Stmt], out: &mut Block) {
+        let mut substitution = Substitution::of(self.function, &unrolled.own, values.clone());
+        for stmt in iteration {
+            if let StmtKind::Assign(local, value) = stmt.kind
+                && unrolled.end.contains_key(&local)
+                && let Some(known) = self.value(&substitution.values, value)
             {
-                substitution.values.insert(*local, known);
+                // The exit test depends on it: all of its values are known, and replace it where it is read.
+                substitution.values.insert(local, known);
+                continue;
             }
-            out.push(copy);
+            if stmt.kind.blocks().is_some() {
+                for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                    inner.kind.assigned().iter().for_each(|local| _ = substitution.values.remove(local));
+                });
+            }
+            let copy = self.stmt(&substitution, stmt);
+            for local in stmt.kind.assigned() {
+                substitution.values.remove(&local);
+            }
+            if let (&StmtKind::Assign(local, _), &StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
+                && let Some(known) = constant_value(self.function, value)
+            {
+                substitution.values.insert(local, known);
+            }
+            self.push(copy, out);
+        }
+    }
+
+    /// Appends a statement; of a branch whose condition is a constant, the statements that run.
+    fn push(&self, stmt: Stmt, out: &mut Block) {
+        if let StmtKind::If { cond, then, otherwise } = &stmt.kind
+            && let Some(holds) = constant_value(self.function, *cond)
+        {
+            out.extend_from_slice(if holds == 0 { otherwise } else { then });
+        } else {
+            out.push(stmt);
         }
     }
 
@@ -250,47 +349,66 @@ impl Unroller<'_> {
         let Expr { kind, ty, span } = self.function.exprs[id].clone();
         if let ExprKind::Local(local) = kind {
             let kind = match substitution.values.get(&local) {
-                Some(&value) => ExprKind::Const(Const::Int(value)),
+                Some(&value) => ExprKind::Const(constant_of(value, ty)),
                 None => ExprKind::Local(substitution.named(local)),
             };
             return self.function.exprs.push(Expr { kind, ty, span });
         }
         let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
-        let known = self.known(&kind, ty);
+        let known = if let ExprKind::Load(pointer, _) = kind {
+            self.element(pointer, ty)
+        } else {
+            self.folded(&kind, ty, &|operand| constant_value(self.function, operand))
+                .map(|value| constant_of(value, ty))
+        };
         self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
     }
 
-    /// The value of an operation on constants.
-    fn known(&self, kind: &ExprKind, ty: Type) -> Option<Const> {
-        let integer = |id: ExprId| {
-            let is_int = self.function.exprs[id].ty.scalar().is_some_and(Scalar::is_int);
-            self.function.int(id).filter(|_| is_int).map(Interval::of)
-        };
-        let value = match *kind {
-            ExprKind::Binary(op, a, b) if ty.scalar()?.is_int() => Interval::binary(op, integer(a)?, integer(b)?, ty),
-            ExprKind::Convert(a) if ty.scalar()?.is_int() => integer(a)?.converted(self.function.exprs[a].ty, ty),
+    /// The value of an operation on known operands, as far as it is exact.
+    fn folded(&self, kind: &ExprKind, ty: Type, value: &dyn Fn(ExprId) -> Option<i128>) -> Option<i128> {
+        let type_of = |id: ExprId| self.function.exprs[id].ty;
+        let is_int = |ty: Type| ty.scalar().is_some_and(Scalar::is_int);
+        let integer = |id: ExprId| if is_int(type_of(id)) { value(id).map(Interval::of) } else { None };
+        match *kind {
+            ExprKind::Const(Const::Int(constant)) if is_int(ty) => Some(constant),
+            ExprKind::Const(Const::Bool(constant)) => Some(i128::from(constant)),
+            ExprKind::Unary(UnaryOp::Not, a) if ty == Type::BOOL => Some(1 - value(a)?),
+            ExprKind::Binary(BinaryOp::And, a, b) if ty == Type::BOOL => Some(value(a)? & value(b)?),
+            ExprKind::Binary(BinaryOp::Or, a, b) if ty == Type::BOOL => Some(value(a)? | value(b)?),
+            ExprKind::Binary(op, a, b) if is_int(ty) => Interval::binary(op, integer(a)?, integer(b)?, ty).single(),
+            ExprKind::Convert(a) if ty == Type::BOOL => Some(i128::from(integer(a)?.single()? != 0)),
+            ExprKind::Convert(a) if is_int(ty) => integer(a)?.converted(type_of(a), ty).single(),
+            ExprKind::Compare(op, a, b) => {
+                let (a, b) = (integer(a)?.single()?, integer(b)?.single()?);
+                Some(i128::from(match op {
+                    CompareOp::Eq => a == b,
+                    CompareOp::Ne => a != b,
+                    CompareOp::Lt => a < b,
+                    CompareOp::Le => a <= b,
+                    CompareOp::Gt => a > b,
+                    CompareOp::Ge => a >= b,
+                }))
+            }
             ExprKind::Wrap { index, extent } => {
                 let (index, extent) = (integer(index)?.single()?, integer(extent)?.single()?);
-                Interval::of(if index < 0 { index + extent } else { index })
+                Some(if index < 0 { index + extent } else { index })
             }
-            ExprKind::Load(pointer, _) => return self.element(pointer, ty),
             ExprKind::Const(_)
             | ExprKind::Local(_)
             | ExprKind::Special(_)
             | ExprKind::Unary(..)
             | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
             | ExprKind::Select(..)
             | ExprKind::Convert(_)
+            | ExprKind::Load(..)
             | ExprKind::Math(..)
             | ExprKind::Offset { .. }
             | ExprKind::ByteOffset { .. }
             | ExprKind::SharedBase(_)
             | ExprKind::ConstBase(_)
             | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_) => return None,
-        };
-        value.single().map(Const::Int)
+            | ExprKind::LocalBase(_) => None,
+        }
     }
 
     /// The element of a constant table that a pointer points to, if its index is a constant.
@@ -307,6 +425,22 @@ impl Unroller<'_> {
     fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
         self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span })
     }
+}
+
+/// Whether threads wait for each other at a statement, not at one inside.
+fn is_wait(stmt: &Stmt) -> bool {
+    matches!(stmt.kind, StmtKind::Op { op, .. } if op.row().together != SyncScope::None)
+}
+
+/// Whether an operation exchanges values between the lanes of a warp.
+fn is_exchange(op: Op) -> bool {
+    let row = op.row();
+    row.together == SyncScope::Warp && !row.results.is_empty()
+}
+
+/// The constant with a value that is an integer, or 0 or 1 of a Bool.
+fn constant_of(value: i128, ty: Type) -> Const {
+    if ty == Type::BOOL { Const::Bool(value != 0) } else { Const::Int(value) }
 }
 
 /// The locals that have exactly one assignment in a list, by a statement of the list itself and not by a nested one.

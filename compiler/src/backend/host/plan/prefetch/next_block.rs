@@ -16,7 +16,7 @@
 use crate::{
     analysis::{for_each_read, same},
     backend::host::plan::{
-        MAX_SEGMENTS, Plan,
+        Plan,
         analysis::strides::Form,
         plan_ir::{Runs, Segment},
         vector::fixed_rows::Rows,
@@ -52,7 +52,7 @@ pub(crate) struct Stream {
 /// begins.
 pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
     // A segment that is a function of its own has only the values that it mentions.
-    let is_apart = plan.segments > MAX_SEGMENTS;
+    let is_apart = plan.outlines();
     if is_apart || segment.repeats || segment.runs != Runs::EachThread {
         return Vec::new();
     }
