@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Each kernel of these sets has a reference kernel in C.
 ON_BOTH = {name: ON_GPU[name] for name in ("first", "second")}
-SETS = {**ON_BOTH, "third": THIRD}
+SETS = {**ON_BOTH, "third": THIRD, "fourth": ON_GPU["fourth"], "kinds": ON_GPU["kinds"]}
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 NO_VERSION = "none"
 TURN_S = 0.02

@@ -16,6 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from fourth import TWINS as FOURTH
+from fourth.surveys import BOUNDS
+from kinds import TWINS as KINDS
+from kinds.diagonals import SCORES
+from kinds.images import GAUSS, LAPLACE
 from second.hashing import CRC_TABLE
 from second.images import FILTER, WEIGHTS, initializer
 from third import TWINS as THIRD
@@ -32,7 +37,7 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-
 """A product and a sum may be contracted, as on both of weft's devices; `errno` and floating-point exceptions are not
 used. The order of sums is that of the source, except in loops marked with a reduction."""
 
-NAMES = {  # of suite/, then of second/; those of third/ are added in that package
+NAMES = {  # of suite/, then of second/; those of the other sets are added in their packages
     "saxpy, one element a thread": "saxpy.saxpy",
     "saxpy, grid-stride": "saxpy.saxpy",
     "grey, planar": "pixels.grey_planar",
@@ -84,19 +89,29 @@ NAMES = {  # of suite/, then of second/; those of third/ are added in that packa
     "hash table, inserting": "hashing.insert",
     "CRC-32 of messages": "hashing.crc32",
     **THIRD,
+    **FOURTH,
+    **KINDS,
 }
-"""The file and the function of the reference kernels of each kernel; those of the third set are in C alone."""
+"""The file and the function of the reference kernels of each kernel; those of `third` and `kinds` are in C alone."""
 COUNTED = {
     "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
-    "segmented",
+    "segmented", "gram_schmidt", "local_alignment", "warping", "add_rms_norm", "lift", "affine_gaps",
+    "batch_components", "cyclic_reduction",
 }  # fmt: skip
 """The functions with the number of blocks as an argument after the extents, which do not imply it."""
-C_TYPES = {"i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double}
+C_TYPES = {
+    "u1": ctypes.c_uint8, "i4": ctypes.c_int32, "u4": ctypes.c_uint32, "f4": ctypes.c_float, "f8": ctypes.c_double,
+}  # fmt: skip
 
 
 def whole(values: np.ndarray) -> str:
     """The values of uint32 as the initializer of a C array."""
     return "{" + ", ".join(f"{value}u" for value in values) + "}"
+
+
+def signed(values: Any) -> str:
+    """The values of int32 as the initializer of a C array."""
+    return "{" + ", ".join(map(str, np.ravel(values))) + "}"
 
 
 class C:
@@ -115,6 +130,10 @@ class C:
             f"static const float WEIGHTS[17] = {initializer(WEIGHTS)};\n"
             f"static const float MASK[49] = {initializer(MASK)};\n"
             f"static const float TAPS[17] = {initializer(TAPS)};\n"
+            f"static const float BOUNDS[21] = {initializer(BOUNDS)};\n"
+            f"static const float GAUSS[49] = {initializer(GAUSS)};\n"
+            f"static const int LAPLACE[49] = {signed(LAPLACE)};\n"
+            f"static const int NUCLEOTIDES[16] = {signed(SCORES)};\n"
             f"static const unsigned int CRC_TABLE[256] = {whole(CRC_TABLE)};\n"
             f"static const unsigned int SHA_ROUNDS[64] = {whole(ROUNDS)};\n"
             f"static const unsigned int SHA_START[8] = {whole(START)};\n"
