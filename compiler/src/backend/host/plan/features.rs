@@ -67,6 +67,7 @@ pub(crate) const ALL: &[&str] = &[
     "sanitized",
     "scalar-lanes",
     "scalar-promotion",
+    "scalar-replacement",
     "scaled-guard",
     "scattered-stores",
     "short-extent-version",

@@ -50,8 +50,8 @@ use crate::backend::host::plan::{
     grid::{merge_blocks, permute_axes, privatize, split_warps},
     loops::{interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
-        if_convert, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values,
-        speculate_stores, split_live_ranges, structurize, unroll,
+        if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates,
+        sink_exit_values, speculate_stores, split_live_ranges, structurize, unroll,
     },
     prefetch::{next_iteration, next_stride},
     regions::{context, dead, distribute, form},
@@ -294,6 +294,12 @@ impl Plan {
             };
             step("structured-continue", |_, body| structurize::without_continue(body));
             step("sign-unswitching", unswitch_signs::part);
+            rewrites.step("scalar-replacement", (&mut function, &mut body), |function, body| {
+                local_arrays::replace(function, &module.constants, body);
+            });
+            let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
+                rewrites.step(name, (&mut function, &mut body), rewrite);
+            };
             step("live-range-splitting", split_live_ranges::split);
         }
         let is_short = opt && version_extent::copy(&module, &mut function, &mut body);

@@ -1,6 +1,7 @@
 //! Passes that normalize the structured IR before parallel regions are formed.
 
 pub(crate) mod if_convert;
+pub(crate) mod local_arrays;
 pub(crate) mod nest_conditions;
 pub(crate) mod promote_scalars;
 pub(crate) mod propagate_flags;

@@ -31,17 +31,21 @@ use weft_artifact::Scalar;
 use crate::{
     analysis::{Interval, any_expr, escapes, for_each_mention},
     ir::{
-        Arena, BinaryOp, Block, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Op, Stmt,
-        StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+        Arena, BinaryOp, Block, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Op, Space,
+        Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        for_each_stmt_mut,
     },
     source::Span,
 };
 
 /// Highest trip count of an unrolled loop.
-const MAX_TRIP_COUNT: usize = 32;
+const MAX_TRIP_COUNT: usize = 64;
 
 /// Most expressions of all copies of a body together.
-const MAX_EXPRS: usize = 1200;
+const MAX_EXPRS: usize = 2400;
+
+/// Most expressions that the copies of loops over thread-local arrays add to a kernel.
+const MAX_INDEXING_EXPRS: usize = 16000;
 
 /// Highest trip count of a loop with warp operations: the binary logarithm of the warp size, and one more.
 const MAX_WARP_TRIP_COUNT: usize = 6;
@@ -59,23 +63,24 @@ pub(crate) fn write_out(
 ) {
     let mut waits = 0;
     for_each_stmt(body, &mut |stmt| waits += usize::from(is_wait(stmt)));
-    all(function, constants, body, (false, max_segments.saturating_sub(waits)));
+    all(function, constants, body, UnrolledLoops::Useful { more_waits: max_segments.saturating_sub(waits) });
+}
+
+/// Unrolls the loops that index thread-local arrays by a value that changes, and the loops inside, as long as all copies
+/// together are not too long. The indices are then constants.
+pub(crate) fn write_out_indexing(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
+    all(function, constants, body, UnrolledLoops::OfLocalArrays { more_exprs: MAX_INDEXING_EXPRS });
 }
 
 /// Also unrolls loops of few iterations.
 pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
-    all(function, constants, body, (true, 0));
+    all(function, constants, body, UnrolledLoops::Short);
 }
 
-fn all(
-    function: &mut Function,
-    constants: &Arena<ConstantArray>,
-    body: &mut Block,
-    (short, more_waits): (bool, usize),
-) {
+fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, loops: UnrolledLoops) {
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    Unroller { function, constants, mentions, short, more_waits }.list(body);
+    Unroller { function, constants, mentions, loops }.list(body);
 }
 
 /// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
@@ -83,7 +88,7 @@ pub(crate) fn copied(function: &mut Function, constants: &Arena<ConstantArray>, 
     let mut own = BTreeSet::new();
     for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
     let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let mut all = Unroller { function, constants, mentions: Vec::new(), short: false, more_waits: 0 };
+    let mut all = Unroller { function, constants, mentions: Vec::new(), loops: UnrolledLoops::Short };
     body.iter().map(|stmt| all.stmt(&substitution, stmt)).collect()
 }
 
@@ -116,17 +121,26 @@ fn assigns(stmt: &Stmt, local: LocalId) -> bool {
 }
 
 /// The known values of locals: an integer, or 0 or 1 of a Bool.
-type Values = BTreeMap<LocalId, i128>;
+pub(crate) type Values = BTreeMap<LocalId, i128>;
+
+/// The loops to unroll.
+#[derive(Clone, Copy)]
+enum UnrolledLoops {
+    /// Those that read a constant table or exchange values in a warp. The copies may add `more_waits` operations that
+    /// threads wait for.
+    Useful { more_waits: usize },
+    /// Those, except with such operations, and all others of few iterations.
+    Short,
+    /// Those that index thread-local arrays, and the loops inside. The copies may add `more_exprs` expressions.
+    OfLocalArrays { more_exprs: usize },
+}
 
 struct Unroller<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
     /// How often the body mentions a local, by index, for the locals that it had at first.
     mentions: Vec<u32>,
-    /// Whether to unroll other loops of few iterations, too.
-    short: bool,
-    /// How many operations that threads wait for the copies may add.
-    more_waits: usize,
+    loops: UnrolledLoops,
 }
 
 /// A loop to unroll.
@@ -140,6 +154,19 @@ struct UnrolledLoop {
     own: Vec<LocalId>,
     /// How many operations that threads wait for the copies add.
     more_waits: usize,
+    /// How many expressions the copies have.
+    more_exprs: usize,
+}
+
+impl UnrolledLoops {
+    /// Notes that a loop is unrolled.
+    fn spend(&mut self, unrolled: &UnrolledLoop) {
+        match self {
+            Self::Useful { more_waits } => *more_waits -= unrolled.more_waits,
+            Self::Short => {}
+            Self::OfLocalArrays { more_exprs } => *more_exprs -= unrolled.more_exprs,
+        }
+    }
 }
 
 /// The substitutions for the locals of a copy: new locals and constants.
@@ -165,10 +192,15 @@ impl Unroller<'_> {
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
             if let Some((unrolled, iteration)) = self.unrollable(&out, &stmt) {
-                self.more_waits -= unrolled.more_waits;
+                self.loops.spend(&unrolled);
+                let mut copies = Block::new();
                 for values in &unrolled.iterations {
-                    self.copy_iteration(&unrolled, values, &iteration, &mut out);
+                    self.copy_iteration(&unrolled, values, &iteration, &mut copies);
                 }
+                if matches!(self.loops, UnrolledLoops::OfLocalArrays { .. }) {
+                    self.list(&mut copies);
+                }
+                out.append(&mut copies);
                 for (local, value) in unrolled.end {
                     let ty = self.function.locals[local].ty;
                     let end = self.constant(constant_of(value, ty), ty, stmt.span);
@@ -189,7 +221,7 @@ impl Unroller<'_> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let (first, rest) = body.split_first()?;
         let test = first.kind.exit_condition()?;
-        let (mut exprs, mut reads_table, mut exchanges) = (0, false, 0);
+        let (mut exprs, mut reads_table, mut indexes, mut exchanges) = (0, false, false, 0);
         let mut is_simple = !escapes(rest).any();
         for_each_stmt(rest, &mut |inner| {
             if let StmtKind::Op { op, .. } = inner.kind {
@@ -199,23 +231,35 @@ impl Unroller<'_> {
             for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
                 exprs += 1;
                 reads_table |= self.reads_table(id);
+                indexes |= self.indexes_local_array(id);
             });
         });
-        if !is_simple || !(reads_table || exchanges > 0 || self.short) {
+        let may_pay = match self.loops {
+            UnrolledLoops::Useful { .. } => reads_table || exchanges > 0,
+            UnrolledLoops::Short => true,
+            UnrolledLoops::OfLocalArrays { .. } => indexes,
+        };
+        if !is_simple || !may_pay {
             return None;
         }
         let iteration: Block = rest.iter().chain(step).cloned().collect();
         let (iterations, end) = self.iterations(before, test, &iteration)?;
         let trip_count = iterations.len();
-        let is_profitable = reads_table
-            || (exchanges > 0 && trip_count <= MAX_WARP_TRIP_COUNT)
-            || (self.short && trip_count <= MAX_SHORT_TRIP_COUNT);
-        let more_waits = exchanges * trip_count.saturating_sub(1);
-        if !is_profitable || trip_count == 0 || trip_count * exprs > MAX_EXPRS || more_waits > self.more_waits {
+        let (more_waits, more_exprs) = (exchanges * trip_count.saturating_sub(1), exprs * trip_count);
+        let pays = match self.loops {
+            UnrolledLoops::Useful { more_waits: most } => {
+                (reads_table || trip_count <= MAX_WARP_TRIP_COUNT) && more_waits <= most && more_exprs <= MAX_EXPRS
+            }
+            UnrolledLoops::Short => {
+                (reads_table || trip_count <= MAX_SHORT_TRIP_COUNT) && more_waits == 0 && more_exprs <= MAX_EXPRS
+            }
+            UnrolledLoops::OfLocalArrays { more_exprs: most } => more_exprs <= most,
+        };
+        if !pays || trip_count == 0 {
             return None;
         }
         let own = self.own(&iteration);
-        Some((UnrolledLoop { iterations, end, own, more_waits }, iteration))
+        Some((UnrolledLoop { iterations, end, own, more_waits, more_exprs }, iteration))
     }
 
     /// The values at the start of each iteration, and after the loop, of the locals on which the exit test depends.
@@ -235,14 +279,14 @@ impl Unroller<'_> {
         let known = |&local: &LocalId| Some((local, last_constant(self.function, before, local)?));
         let mut values: Values = of_test.iter().filter_map(known).collect();
         let mut iterations = Vec::new();
-        while self.value(&values, test)? == 0 {
+        while known_value(self.function, &values, test)? == 0 {
             iterations.push(values.clone());
             if iterations.len() > MAX_TRIP_COUNT {
                 return None;
             }
             for stmt in iteration {
                 for &local in of_test.iter().filter(|&&local| assigns(stmt, local)) {
-                    values.insert(local, self.value(&values, assigned_value(stmt, local)?)?);
+                    values.insert(local, known_value(self.function, &values, assigned_value(stmt, local)?)?);
                 }
             }
         }
@@ -250,20 +294,18 @@ impl Unroller<'_> {
         Some((iterations, values))
     }
 
-    /// The value of an expression that depends only on known locals: an integer, or 0 or 1 of a Bool.
-    fn value(&self, values: &Values, id: ExprId) -> Option<i128> {
-        let Expr { kind, ty, .. } = &self.function.exprs[id];
-        if let ExprKind::Local(local) = kind {
-            return values.get(local).copied();
-        }
-        self.folded(kind, *ty, &|operand| self.value(values, operand))
-    }
-
     /// Whether an expression loads an element of a constant table at an index that reads a local.
     fn reads_table(&self, id: ExprId) -> bool {
         let ExprKind::Load(pointer, _) = self.function.exprs[id].kind else { return false };
         let ExprKind::Offset { base, index, .. } = self.function.exprs[pointer].kind else { return false };
         matches!(self.function.exprs[base].kind, ExprKind::ConstBase(_))
+            && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
+    }
+
+    /// Whether an expression is an element of a thread-local array at an index that reads a local.
+    fn indexes_local_array(&self, id: ExprId) -> bool {
+        let ExprKind::Offset { base, index, .. } = self.function.exprs[id].kind else { return false };
+        matches!(self.function.exprs[base].ty, Type::Ptr(_, Space::Local))
             && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
     }
 
@@ -299,7 +341,7 @@ impl Unroller<'_> {
         for stmt in iteration {
             if let StmtKind::Assign(local, value) = stmt.kind
                 && unrolled.end.contains_key(&local)
-                && let Some(known) = self.value(&substitution.values, value)
+                && let Some(known) = known_value(self.function, &substitution.values, value)
             {
                 // The exit test depends on it: all of its values are known, and replace it where it is read.
                 substitution.values.insert(local, known);
@@ -355,60 +397,18 @@ impl Unroller<'_> {
             return self.function.exprs.push(Expr { kind, ty, span });
         }
         let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
+        if let ExprKind::Select(cond, a, b) = kind
+            && let Some(holds) = constant_value(self.function, cond)
+        {
+            return if holds == 0 { b } else { a };
+        }
         let known = if let ExprKind::Load(pointer, _) = kind {
             self.element(pointer, ty)
         } else {
-            self.folded(&kind, ty, &|operand| constant_value(self.function, operand))
+            folded(self.function, &kind, ty, &|operand| constant_value(self.function, operand))
                 .map(|value| constant_of(value, ty))
         };
         self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
-    }
-
-    /// The value of an operation on known operands, as far as it is exact.
-    fn folded(&self, kind: &ExprKind, ty: Type, value: &dyn Fn(ExprId) -> Option<i128>) -> Option<i128> {
-        let type_of = |id: ExprId| self.function.exprs[id].ty;
-        let is_int = |ty: Type| ty.scalar().is_some_and(Scalar::is_int);
-        let integer = |id: ExprId| if is_int(type_of(id)) { value(id).map(Interval::of) } else { None };
-        match *kind {
-            ExprKind::Const(Const::Int(constant)) if is_int(ty) => Some(constant),
-            ExprKind::Const(Const::Bool(constant)) => Some(i128::from(constant)),
-            ExprKind::Unary(UnaryOp::Not, a) if ty == Type::BOOL => Some(1 - value(a)?),
-            ExprKind::Binary(BinaryOp::And, a, b) if ty == Type::BOOL => Some(value(a)? & value(b)?),
-            ExprKind::Binary(BinaryOp::Or, a, b) if ty == Type::BOOL => Some(value(a)? | value(b)?),
-            ExprKind::Binary(op, a, b) if is_int(ty) => Interval::binary(op, integer(a)?, integer(b)?, ty).single(),
-            ExprKind::Convert(a) if ty == Type::BOOL => Some(i128::from(integer(a)?.single()? != 0)),
-            ExprKind::Convert(a) if is_int(ty) => integer(a)?.converted(type_of(a), ty).single(),
-            ExprKind::Compare(op, a, b) => {
-                let (a, b) = (integer(a)?.single()?, integer(b)?.single()?);
-                Some(i128::from(match op {
-                    CompareOp::Eq => a == b,
-                    CompareOp::Ne => a != b,
-                    CompareOp::Lt => a < b,
-                    CompareOp::Le => a <= b,
-                    CompareOp::Gt => a > b,
-                    CompareOp::Ge => a >= b,
-                }))
-            }
-            ExprKind::Wrap { index, extent } => {
-                let (index, extent) = (integer(index)?.single()?, integer(extent)?.single()?);
-                Some(if index < 0 { index + extent } else { index })
-            }
-            ExprKind::Const(_)
-            | ExprKind::Local(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Select(..)
-            | ExprKind::Convert(_)
-            | ExprKind::Load(..)
-            | ExprKind::Math(..)
-            | ExprKind::Offset { .. }
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared
-            | ExprKind::LocalBase(_) => None,
-        }
     }
 
     /// The element of a constant table that a pointer points to, if its index is a constant.
@@ -424,6 +424,65 @@ impl Unroller<'_> {
 
     fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
         self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span })
+    }
+}
+
+/// The value of an expression that depends only on known locals: an integer, or 0 or 1 of a Bool.
+pub(crate) fn known_value(function: &Function, values: &Values, id: ExprId) -> Option<i128> {
+    let Expr { kind, ty, .. } = &function.exprs[id];
+    if let ExprKind::Local(local) = kind {
+        return values.get(local).copied();
+    }
+    if let ExprKind::Select(cond, a, b) = *kind {
+        return known_value(function, values, if known_value(function, values, cond)? == 0 { b } else { a });
+    }
+    folded(function, kind, *ty, &|operand| known_value(function, values, operand))
+}
+
+/// The value of an operation on known operands, as far as it is exact.
+fn folded(function: &Function, kind: &ExprKind, ty: Type, operand: &dyn Fn(ExprId) -> Option<i128>) -> Option<i128> {
+    let type_of = |id: ExprId| function.exprs[id].ty;
+    let is_int = |ty: Type| ty.scalar().is_some_and(Scalar::is_int);
+    let integer = |id: ExprId| if is_int(type_of(id)) { operand(id).map(Interval::of) } else { None };
+    match *kind {
+        ExprKind::Const(Const::Int(constant)) if is_int(ty) => Some(constant),
+        ExprKind::Const(Const::Bool(constant)) => Some(i128::from(constant)),
+        ExprKind::Unary(UnaryOp::Not, a) if ty == Type::BOOL => Some(1 - operand(a)?),
+        ExprKind::Binary(BinaryOp::And, a, b) if ty == Type::BOOL => Some(operand(a)? & operand(b)?),
+        ExprKind::Binary(BinaryOp::Or, a, b) if ty == Type::BOOL => Some(operand(a)? | operand(b)?),
+        ExprKind::Binary(op, a, b) if is_int(ty) => Interval::binary(op, integer(a)?, integer(b)?, ty).single(),
+        ExprKind::Convert(a) if ty == Type::BOOL => Some(i128::from(integer(a)?.single()? != 0)),
+        ExprKind::Convert(a) if is_int(ty) => integer(a)?.converted(type_of(a), ty).single(),
+        ExprKind::Compare(op, a, b) => {
+            let (a, b) = (integer(a)?.single()?, integer(b)?.single()?);
+            Some(i128::from(match op {
+                CompareOp::Eq => a == b,
+                CompareOp::Ne => a != b,
+                CompareOp::Lt => a < b,
+                CompareOp::Le => a <= b,
+                CompareOp::Gt => a > b,
+                CompareOp::Ge => a >= b,
+            }))
+        }
+        ExprKind::Wrap { index, extent } => {
+            let (index, extent) = (integer(index)?.single()?, integer(extent)?.single()?);
+            Some(if index < 0 { index + extent } else { index })
+        }
+        ExprKind::Const(_)
+        | ExprKind::Local(_)
+        | ExprKind::Special(_)
+        | ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Select(..)
+        | ExprKind::Convert(_)
+        | ExprKind::Load(..)
+        | ExprKind::Math(..)
+        | ExprKind::Offset { .. }
+        | ExprKind::ByteOffset { .. }
+        | ExprKind::SharedBase(_)
+        | ExprKind::ConstBase(_)
+        | ExprKind::DynamicShared
+        | ExprKind::LocalBase(_) => None,
     }
 }
 

@@ -1,0 +1,244 @@
+//! Scalar replacement of thread-local arrays: each element becomes a local.
+//!
+//! ```text
+//! local p: float32[2]                           $p.0 = 0.0
+//! for i in range(2):                            $p.1 = 0.0
+//!     p[i] = 0.0                                for step in range(n):
+//! for step in range(n):                             $p.0 = $p.0 * f + a[step, t]
+//!     p[0] = p[0] * f + a[step, t]
+//! ```
+//!
+//! Legal for an array of which each access is a load or a store of an element at a constant index within bounds.
+//! [`unroll`] first makes the indices of loops with constant trip counts constants.
+//!
+//! Profitable if a loop remains around the accesses: the array would have to be in memory for each thread, and the loop
+//! could not be interchanged with the thread loop. LLVM does the same, but only after the plan is made. Other kernels
+//! are left to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use super::unroll;
+use crate::ir::{
+    Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt, StmtKind,
+    Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
+};
+
+/// Most elements of an array that becomes locals.
+const MAX_ELEMENTS: u64 = 64;
+
+/// Replaces arrays by locals.
+pub(crate) fn replace(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
+    if function.local_arrays.is_empty() || !runs_a_loop(body) {
+        return;
+    }
+    let (mut attempt, mut unrolled) = (function.clone(), body.clone());
+    unroll::write_out_indexing(&mut attempt, constants, &mut unrolled);
+    let arrays = Arrays::of(&attempt, &unrolled);
+    if arrays.in_loops.is_empty() {
+        return;
+    }
+    arrays.promote(&mut attempt, &mut unrolled);
+    (*function, *body) = (attempt, unrolled);
+}
+
+/// By the local's index: the value of its only assignment. Code never reads a local before that.
+fn sole_values(function: &Function, body: &[Stmt]) -> Vec<Option<ExprId>> {
+    let mut values = vec![None; function.locals.len()];
+    let mut is_assigned = vec![false; function.locals.len()];
+    for_each_stmt(body, &mut |stmt| {
+        for local in stmt.kind.assigned() {
+            let value = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+            values[local.index()] = value.filter(|_| !is_assigned[local.index()]);
+            is_assigned[local.index()] = true;
+        }
+    });
+    values
+}
+
+/// Whether a body has a loop.
+fn runs_a_loop(body: &[Stmt]) -> bool {
+    let mut found = false;
+    for_each_stmt(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Loop { .. }));
+    found
+}
+
+/// The arrays that can be replaced.
+struct Arrays {
+    /// By the pointer of an access: the array and the index.
+    accesses: BTreeMap<ExprId, (LocalArrayId, u64)>,
+    /// The arrays that can be replaced and that a loop accesses.
+    in_loops: BTreeSet<LocalArrayId>,
+    /// Locals that hold the address of an array that can be replaced, and have no other use.
+    addresses: BTreeSet<LocalId>,
+}
+
+impl Arrays {
+    fn of(function: &Function, body: &[Stmt]) -> Self {
+        let sole = sole_values(function, body);
+        let mut uses = Uses {
+            function,
+            sole: &sole,
+            accesses: BTreeMap::new(),
+            others: BTreeSet::new(),
+            in_loops: BTreeSet::new(),
+            addresses: BTreeMap::new(),
+        };
+        uses.block(body, false);
+        let Uses { mut accesses, others, mut in_loops, addresses, .. } = uses;
+        accesses.retain(|_, (array, _)| !others.contains(array));
+        in_loops.retain(|array| !others.contains(array));
+        let of_replaced = |(local, array)| (!others.contains(&array)).then_some(local);
+        Self { accesses, in_loops, addresses: addresses.into_iter().filter_map(of_replaced).collect() }
+    }
+
+    fn promote(&self, function: &mut Function, body: &mut Block) {
+        let mut locals = BTreeMap::<(LocalArrayId, u64), LocalId>::new();
+        for &(array, index) in self.accesses.values() {
+            let declared = &function.local_arrays[array];
+            let local =
+                Local::new(format!("{}.{index}", declared.name), LocalKind::Variable, Type::Scalar(declared.elem));
+            locals.entry((array, index)).or_insert_with(|| function.locals.push(local));
+        }
+        self.drop_addresses(body);
+        let local_at = |pointer: ExprId| self.accesses.get(&pointer).and_then(|access| locals.get(access).copied());
+        for_each_stmt_mut(body, &mut |stmt| {
+            if let StmtKind::Store { pointer, value, .. } = stmt.kind
+                && let Some(local) = local_at(pointer)
+            {
+                stmt.kind = StmtKind::Assign(local, value);
+            }
+        });
+        let mut loads = Vec::new();
+        for_each_stmt(body, &mut |stmt| {
+            for root in stmt.kind.exprs() {
+                for_each_expr(function, root, &mut |id| {
+                    if let ExprKind::Load(pointer, _) = function.exprs[id].kind
+                        && let Some(local) = local_at(pointer)
+                    {
+                        loads.push((id, local));
+                    }
+                });
+            }
+        });
+        for (id, local) in loads {
+            function.exprs[id].kind = ExprKind::Local(local);
+        }
+    }
+
+    /// Drops the assignments of addresses that nothing reads any more.
+    fn drop_addresses(&self, body: &mut Block) {
+        body.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if self.addresses.contains(&local)));
+        for stmt in body {
+            stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.drop_addresses(inner));
+        }
+    }
+}
+
+/// Collects the uses of arrays.
+struct Uses<'a> {
+    function: &'a Function,
+    /// By the local's index: the value of its only assignment.
+    sole: &'a [Option<ExprId>],
+    accesses: BTreeMap<ExprId, (LocalArrayId, u64)>,
+    /// Arrays with other uses.
+    others: BTreeSet<LocalArrayId>,
+    in_loops: BTreeSet<LocalArrayId>,
+    /// Locals that hold the address of an array.
+    addresses: BTreeMap<LocalId, LocalArrayId>,
+}
+
+impl Uses<'_> {
+    fn block(&mut self, block: &[Stmt], in_loop: bool) {
+        for stmt in block {
+            match stmt.kind {
+                StmtKind::Store { pointer, value, .. } => {
+                    self.access(pointer, self.function.exprs[value].ty.scalar(), in_loop);
+                    self.expr(value, in_loop);
+                }
+                // A local that only holds the array's address: its reads are resolved.
+                StmtKind::Assign(local, value) if self.address(local, value).is_some() => {
+                    self.addresses.extend(self.address(local, value).map(|array| (local, array)));
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => stmt.kind.exprs().into_iter().for_each(|root| self.expr(root, in_loop)),
+            }
+            let inside = in_loop || matches!(stmt.kind, StmtKind::Loop { .. });
+            for inner in stmt.kind.blocks().into_iter().flatten() {
+                self.block(inner, inside);
+            }
+        }
+    }
+
+    fn expr(&mut self, id: ExprId, in_loop: bool) {
+        if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
+            return self.access(pointer, self.function.exprs[id].ty.scalar(), in_loop);
+        }
+        self.others.extend(self.place(id).map(|(array, _)| array));
+        self.function.exprs[id].kind.operands().into_iter().for_each(|operand| self.expr(operand, in_loop));
+    }
+
+    /// A load or a store of a value of type `elem`.
+    fn access(&mut self, pointer: ExprId, elem: Option<Scalar>, in_loop: bool) {
+        let Some((array, index)) = self.place(pointer) else { return self.expr(pointer, in_loop) };
+        let declared = &self.function.local_arrays[array];
+        let is_whole = elem == Some(declared.elem) && declared.len <= MAX_ELEMENTS;
+        let index = index.and_then(|index| u64::try_from(index).ok());
+        match index.filter(|&index| is_whole && index < declared.len) {
+            Some(index) => {
+                self.accesses.insert(pointer, (array, index));
+                if in_loop {
+                    self.in_loops.insert(array);
+                }
+            }
+            None => {
+                self.others.insert(array);
+                self.expr(pointer, in_loop);
+            }
+        }
+    }
+
+    fn sole_value(&self, local: LocalId) -> Option<ExprId> {
+        self.sole.get(local.index()).copied().flatten()
+    }
+
+    /// The array, if a local holds the address of it or of an element only.
+    fn address(&self, local: LocalId, value: ExprId) -> Option<LocalArrayId> {
+        if self.sole_value(local) == Some(value) { self.place(value).map(|(array, _)| array) } else { None }
+    }
+
+    /// The array into which a pointer points, and the index of the element if it is a constant.
+    fn place(&self, pointer: ExprId) -> Option<(LocalArrayId, Option<i128>)> {
+        match self.function.exprs[pointer].kind {
+            ExprKind::LocalBase(array) => Some((array, Some(0))),
+            ExprKind::Local(local) => self.place(self.sole_value(local)?),
+            ExprKind::Offset { base, index, scale } => {
+                let (array, first) = self.place(base)?;
+                let index = unroll::known_value(self.function, &unroll::Values::new(), index).filter(|_| scale == 1);
+                Some((array, first.zip(index).and_then(|(first, index)| first.checked_add(index))))
+            }
+            ExprKind::ByteOffset { base, .. } | ExprKind::Convert(base) => {
+                self.place(base).map(|(array, _)| (array, None))
+            }
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Load(..)
+            | ExprKind::Wrap { .. }
+            | ExprKind::Math(..)
+            | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
+            | ExprKind::DynamicShared => None,
+        }
+    }
+}
