@@ -43,6 +43,14 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/switches.cpp",
     "src/backend/nvptx/exits.cpp",
     "src/backend/nvptx/heads.cpp",
+    "src/backend/nvptx/nvvm/arithmetic.cpp",
+    "src/backend/nvptx/nvvm/atomics.cpp",
+    "src/backend/nvptx/nvvm/calls.cpp",
+    "src/backend/nvptx/nvvm/constants.cpp",
+    "src/backend/nvptx/nvvm/instructions.cpp",
+    "src/backend/nvptx/nvvm/intrinsics.cpp",
+    "src/backend/nvptx/nvvm/module.cpp",
+    "src/backend/nvptx/nvvm/nvvm_intrinsics.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/unrolling.cpp",
@@ -75,7 +83,9 @@ fn main() {
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
     }
-    for header in ["llvm/passes", "nvptx/differences", "nvptx/divisions", "nvptx/switches", "nvptx/exits"] {
+    for header in
+        ["llvm/passes", "nvptx/differences", "nvptx/divisions", "nvptx/switches", "nvptx/exits", "nvptx/nvvm/printer"]
+    {
         println!("cargo:rerun-if-changed=src/backend/{header}.h");
     }
     println!("cargo:rerun-if-changed=build.rs");

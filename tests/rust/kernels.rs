@@ -24,8 +24,8 @@ fn kernels_compile_and_look_as_before() {
             let made = emit_for(inside, stem(inside), sig, abi, assumptions, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
-        // Every kernel is compiled for both targets, except GPU-only kernels.
-        for (target, form) in [("sm_80", "ptx"), ("host", "asm")] {
+        // Every kernel is compiled for both targets, except GPU-only kernels, and to NVVM IR.
+        for (target, form) in [("sm_80", "ptx"), ("sm_80", "nvvm"), ("host", "asm")] {
             let is_foreign = header.abi.is_some() && target == "host";
             if !is_foreign && !header.without.iter().any(|without| without == target) {
                 made(target, form, &[]);
@@ -53,7 +53,7 @@ fn shown(header: &Header) -> Vec<(&str, &str)> {
     for stage in &header.show {
         match stage.as_str() {
             "ir" => shown.extend(header.targets.first().map(|target| (target.as_str(), "ir"))),
-            stage @ ("llvm" | "ptx") => shown.extend(gpus().map(|target| (target, stage))),
+            stage @ ("llvm" | "ptx" | "nvvm") => shown.extend(gpus().map(|target| (target, stage))),
             other => panic!("there is no stage `{other}`"),
         }
     }
@@ -71,6 +71,9 @@ fn snapshot_name(path: &str, header: &Header, target: &str, stage: &str) -> Stri
 /// metadata.
 fn without_llvm_words(text: &str) -> String {
     let dropped = ["//", ".version", "; ModuleID", "source_filename", "target ", "attributes #", "!"];
+    // The metadata of NVVM IR is weft's own, and marks the kernels.
+    let is_nvvm = text.contains("!nvvmir.version");
+    let dropped = if is_nvvm { &dropped[..dropped.len() - 1] } else { &dropped };
     let kept = text.lines().filter(|line| !dropped.iter().any(|start| line.starts_with(start)));
     kept.collect::<Vec<_>>().join("\n").trim().to_owned()
 }

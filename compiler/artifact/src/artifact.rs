@@ -26,6 +26,8 @@ use crate::{
 pub enum CodeFormat {
     /// PTX text, no terminating NUL.
     Ptx,
+    /// NVVM IR, text.
+    NvvmIr,
     /// A relocatable ELF object for this machine's CPU.
     HostObject,
 }

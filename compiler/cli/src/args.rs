@@ -291,6 +291,8 @@ pub(crate) enum Form {
     Asm,
     /// GPU machine code, made by `ptxas`.
     Cubin,
+    /// NVVM IR, from which NVIDIA's libNVVM makes LTO-IR.
+    Nvvm,
 }
 
 /// `--color`.

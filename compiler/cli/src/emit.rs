@@ -8,8 +8,8 @@ use std::{
 
 use weft_artifact::{Artifact, Factors, Kernel};
 use weft_compiler::{
-    diagnostic::{Code, Diagnostic},
-    request::{Abi, Entry, Foreign, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
+    diagnostic::{Code, Diagnostic, Failure},
+    request::{Abi, Entry, Foreign, GpuCode, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
     source::Span,
     target::{self, Sm, occupancy::Needs},
 };
@@ -152,12 +152,12 @@ fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Res
     Ok(())
 }
 
-/// The forms to write, without duplicates. The target `host` has neither PTX nor a cubin.
+/// The forms to write, without duplicates. The target `host` has neither PTX, NVVM IR nor a cubin.
 fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     let mut forms = args.emit.clone();
     forms.sort_unstable();
     forms.dedup();
-    let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin));
+    let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin | Form::Nvvm));
     if let Some(form) = gpu_only
         && targets.iter().any(|target| matches!(target, Target::Host(_)))
     {
@@ -168,6 +168,14 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
         return Err(Stop::Usage("a cubin is binary: write it to a file with `-o PATH`".to_owned()));
     }
     Ok(if forms.is_empty() { vec![Form::Asm] } else { forms })
+}
+
+/// The result of a compilation, which needs no answers from Python here.
+fn answered<T>(request: &Request, outcome: Outcome<T>) -> Result<T, Failure> {
+    match outcome {
+        Outcome::Made(made) => Ok(made),
+        Outcome::Queries(_) => Err(kernels::unanswered(&request.function)),
+    }
 }
 
 /// State shared by all compilations of a call.
@@ -222,12 +230,7 @@ impl Compile<'_> {
             options: Options { entry: self.entry(job.is_function), choose, ..options },
             keep: self.keep(),
         };
-        let compiled = match self.engine.compile(&request) {
-            Ok(Outcome::Made(compiled)) => Ok(compiled),
-            Ok(Outcome::Queries(_)) => Err(kernels::unanswered(&request.function)),
-            Err(failure) => Err(failure),
-        };
-        let compiled = match compiled {
+        let compiled = match self.engine.compile(&request).and_then(|outcome| answered(&request, outcome)) {
             Ok(compiled) => compiled,
             Err(failure) => {
                 report.add(&failure.diagnostics, &failure.sources);
@@ -255,12 +258,8 @@ impl Compile<'_> {
             let coarsen = chosen.map_or(Factors::NONE, |candidate| candidate.factors);
             let options = Options { coarsen, choose: false, ..request.options.clone() };
             let request = Request { options, ..request.clone() };
-            match self.engine.compile(&request) {
-                Ok(Outcome::Made(variant)) => compiled = variant,
-                Ok(Outcome::Queries(_)) => {
-                    report.add(&kernels::unanswered(&request.function).diagnostics, &compiled.sources);
-                    return Ok(());
-                }
+            match self.engine.compile(&request).and_then(|outcome| answered(&request, outcome)) {
+                Ok(variant) => compiled = variant,
                 Err(failure) => {
                     report.add(&failure.diagnostics, &failure.sources);
                     return Ok(());
@@ -284,6 +283,13 @@ impl Compile<'_> {
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));
             let bytes = match form {
+                Form::Nvvm => match self.nvvm_ir(&request) {
+                    Ok(text) => text,
+                    Err(failure) => {
+                        report.add(&failure.diagnostics, &failure.sources);
+                        return Ok(());
+                    }
+                },
                 Form::Ir => compiled.ir.clone().unwrap_or_default().into_bytes(),
                 Form::Llvm => compiled.llvm.clone().unwrap_or_default().into_bytes(),
                 Form::Asm if !is_gpu => compiled.asm.clone().unwrap_or_default().into_bytes(),
@@ -303,6 +309,14 @@ impl Compile<'_> {
             outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
         }
         Ok(())
+    }
+
+    /// The NVVM IR of a request that compiles to PTX.
+    fn nvvm_ir(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        let options =
+            Options { gpu_code: GpuCode::NvvmIr { forceinline: false }, choose: false, ..request.options.clone() };
+        let request = Request { options, keep: Keep::default(), ..request.clone() };
+        Ok(answered(&request, self.engine.compile(&request)?)?.artifact.code.clone())
     }
 
     fn cubin(&self, ptx: &[u8], target: &Target, lineinfo: bool) -> Result<Vec<u8>, NotAssembled> {

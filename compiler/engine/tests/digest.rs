@@ -8,9 +8,9 @@ use weft_artifact::{
 };
 use weft_compiler::{
     request::{
-        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu,
-        Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody,
-        Request, Role, Signature, Target, Typing, Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, GpuCode,
+        HostCpu, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu,
+        PtxBody, Request, Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -192,7 +192,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // The encoding changes only on purpose: it invalidates all files that contain digests.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "9d660755ba9b0516500cf8c2f4c5e01d4fe1462bd14311f9de3acf994476b663"
+        "5d8f924c7e6ca78c49e150695440061087adb0e3a524f17f45762c479c0f7c87"
     );
 }
 
@@ -479,6 +479,8 @@ fn every_change_gives_another_digest() {
         options(Options { entry: foreign(Role::Kernel, Some("k")), ..base() }),
         options(Options { entry: foreign(Role::Function(Abi::C), None), ..base() }),
         options(Options { entry: foreign(Role::Function(Abi::Numba), None), ..base() }),
+        options(Options { gpu_code: GpuCode::NvvmIr { forceinline: false }, ..base() }),
+        options(Options { gpu_code: GpuCode::NvvmIr { forceinline: true }, ..base() }),
         options(Options { max_registers: Some(32), ..base() }),
         options(Options { max_registers: Some(64), ..base() }),
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),

@@ -94,8 +94,14 @@ pub fn plan_features(module: &Module, request: &Request) -> Result<Vec<&'static 
 
 /// The report of an internal error.
 fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic {
-    let (llvm::Error::Fatal(text) | llvm::Error::Internal(text)) = error;
     let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);
+    let text = match error {
+        llvm::Error::Fatal(text) | llvm::Error::Internal(text) => text,
+        llvm::Error::NotInNvvm(part) => {
+            return Diagnostic::error(Code::NotInTarget, span, format!("LTO-IR cannot express `{part}`"))
+                .help("compile to PTX, which nvJitLink links, too");
+        }
+    };
     Diagnostic::error(Code::Internal, span, format!("weft cannot emit code for {}: {text}", request.target))
         .note(format!("weft's IR:\n{module}"))
 }

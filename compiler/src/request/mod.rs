@@ -12,7 +12,7 @@ mod target;
 pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_of_path};
 pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature, Typing};
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
-pub use options::{Abi, CpuThreads, Entry, Foreign, LaunchBounds, Options, Role};
+pub use options::{Abi, CpuThreads, Entry, Foreign, GpuCode, LaunchBounds, Options, Role};
 pub use overloads::{Answer, Outcome, OverloadArgument, OverloadQuery, Overloaded, Overloads};
 pub use target::{HostCpu, PlannedCpu, Target};
 

@@ -59,6 +59,8 @@ pub struct Options {
     pub driver_isa: Option<(u32, u32)>,
     /// The caller of the code.
     pub entry: Entry,
+    /// The form of code for a GPU.
+    pub gpu_code: GpuCode,
 }
 
 impl Options {
@@ -91,6 +93,7 @@ impl Default for Options {
             choose: false,
             driver_isa: None,
             entry: Entry::Launch,
+            gpu_code: GpuCode::Ptx,
         }
     }
 }
@@ -126,6 +129,19 @@ pub enum Entry {
     Launch,
     /// Other code calls the function or launches it as a kernel, with the full argument list of an ABI. PTX only.
     Foreign(Foreign),
+}
+
+/// The form of code for a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GpuCode {
+    /// PTX.
+    #[default]
+    Ptx,
+    /// NVVM IR, from which NVIDIA's libNVVM makes LTO-IR.
+    NvvmIr {
+        /// Always inline the function into its callers.
+        forceinline: bool,
+    },
 }
 
 /// A function that other code calls.

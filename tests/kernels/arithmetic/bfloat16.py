@@ -1,4 +1,4 @@
-# weft: sig = "void(bfloat16[::1], bfloat16[::1], float64, int64)", targets = ["sm_75", "sm_90"], show = ["ptx"]
+# weft: sig = "void(bfloat16[::1], bfloat16[::1], float64, int64)", targets = ["sm_75", "sm_90"], show = ["ptx", "nvvm"]
 """bfloat16 uses its own instructions on SMs that have them (all of them from 9.0 on), else float32."""
 
 from weft import cuda

@@ -1,4 +1,4 @@
-# weft: sig = "void(int32[::1], float32[::1], int32[::1])", show = ["ir", "ptx"]
+# weft: sig = "void(int32[::1], float32[::1], int32[::1])", show = ["ir", "ptx", "nvvm"]
 """Memory orders and scopes: for a lock, for message passing, and for the host."""
 
 from weft import cuda

@@ -1,4 +1,4 @@
-# weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx"]
+# weft: sig = "void(int32[::1], int32)", show = ["ir", "ptx", "nvvm"]
 """if, elif, else."""
 
 from weft import cuda

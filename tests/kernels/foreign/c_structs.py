@@ -1,4 +1,4 @@
-# weft: sig = "(complex64, UniTuple(Tuple(int8, float64), 2), complex128)", abi = "c", show = ["ptx"]
+# weft: sig = "(complex64, UniTuple(Tuple(int8, float64), 2), complex128)", abi = "c", show = ["ptx", "nvvm"]
 """Other values than scalars are structs by value, aligned as in CUDA: `cuDoubleComplex` at multiples of 16."""
 
 from weft import cuda

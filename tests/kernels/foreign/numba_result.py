@@ -1,4 +1,4 @@
-# weft: sig = "(boolean, complex64, Tuple(float16, none), int32[:])", abi = "numba", show = ["ptx"]
+# weft: sig = "(boolean, complex64, Tuple(float16, none), int32[:])", abi = "numba", show = ["ptx", "nvvm"]
 """The function returns a status, and stores its result through its first parameter; arguments follow."""
 
 from weft import cuda

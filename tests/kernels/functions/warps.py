@@ -1,4 +1,4 @@
-# weft: sig = "void(float64[::1], int32[:, ::1])", show = ["ir", "ptx"]
+# weft: sig = "void(float64[::1], int32[:, ::1])", show = ["ir", "ptx", "nvvm"]
 """Warp-level primitives."""
 
 from weft import cuda

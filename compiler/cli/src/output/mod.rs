@@ -28,7 +28,7 @@ impl Output {
     fn comment(&self) -> &'static str {
         match self.form {
             Form::Ptx | Form::Cubin => "//",
-            Form::Llvm => ";",
+            Form::Llvm | Form::Nvvm => ";",
             Form::Ir | Form::Asm => "#",
         }
     }
@@ -42,6 +42,7 @@ pub(crate) fn extension(form: Form) -> &'static str {
         Form::Ir => "ir",
         Form::Asm => "s",
         Form::Cubin => "cubin",
+        Form::Nvvm => "nvvm",
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weft_artifact::{Assumptions, Factors, Tools};
 use weft_compiler::{
     request::{
-        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, HostCpu,
-        LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody, Role,
-        Signature, Target, Typing, Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, GpuCode,
+        HostCpu, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody,
+        Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
@@ -63,6 +63,7 @@ impl Feed {
             choose,
             driver_isa,
             entry,
+            gpu_code,
         } = options;
         let flags = [
             fastmath,
@@ -124,6 +125,11 @@ impl Feed {
                 self.optional(symbol.as_ref(), |feed, symbol| feed.text(symbol));
             }
         }
+        self.tag(match gpu_code {
+            GpuCode::Ptx => 0,
+            GpuCode::NvvmIr { forceinline: false } => 1,
+            GpuCode::NvvmIr { forceinline: true } => 2,
+        });
     }
 
     /// Hashes a location and its source text, as far as messages and line tables show them.

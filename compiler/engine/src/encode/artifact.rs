@@ -25,7 +25,7 @@ impl Encode for Artifact {
     }
 }
 
-variants!(CodeFormat { 0 => Ptx, 1 => HostObject });
+variants!(CodeFormat { 0 => Ptx, 1 => HostObject, 2 => NvvmIr });
 fields!(Kernel {
     name,
     symbol,

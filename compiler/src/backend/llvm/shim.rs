@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "LLVM's C interface and the shim around its fatal errors")]
 
 use std::{
-    ffi::{CStr, CString, c_char, c_int, c_void},
+    ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
     fmt,
     mem::{self, ManuallyDrop},
     ptr,
@@ -52,6 +52,7 @@ unsafe extern "C" {
     fn weft_cpu_features(name: *const c_char) -> *mut c_char;
     fn weft_frames_watch(module: LLVMModuleRef);
     fn weft_frames_deepest(module: LLVMModuleRef, name: *const c_char, more: *mut u64) -> u64;
+    fn weft_nvvm_ir(module: LLVMModuleRef, sm: c_uint, error: *mut *mut c_char) -> *mut c_char;
     fn weft_shim_message() -> *const c_char;
     fn weft_shim_emit(
         machine: LLVMTargetMachineRef,
@@ -95,6 +96,8 @@ pub(crate) enum Error {
     Fatal(String),
     /// An internal error: LLVM, or a check in weft, rejected the module.
     Internal(String),
+    /// NVVM IR has no form of a part of the module.
+    NotInNvvm(String),
 }
 
 /// The result of building or emitting code.
@@ -103,7 +106,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fatal(text) | Self::Internal(text) => f.write_str(text),
+            Self::Fatal(text) | Self::Internal(text) | Self::NotInNvvm(text) => f.write_str(text),
         }
     }
 }
@@ -238,6 +241,24 @@ pub(crate) fn size(module: &Module<'_>) -> Size {
     // SAFETY: the module is alive, and the result is written.
     let functions = unsafe { weft_size(module.as_mut_ptr(), &raw mut instructions) };
     Size { functions, instructions }
+}
+
+/// Prints a module as NVVM IR for an SM. The module is complete, and no other code uses it.
+///
+/// # Errors
+///
+/// `NotInNvvm` with the first instruction, type or constant that NVVM IR cannot express.
+pub(crate) fn nvvm_ir(module: &Module<'_>, sm: u32) -> Result<String> {
+    let mut error = ptr::null_mut();
+    // SAFETY: the module is alive; the error is written if there is no text.
+    let text = unsafe { weft_nvvm_ir(module.as_mut_ptr(), sm, &raw mut error) };
+    let is_printed = !text.is_null();
+    let message = if is_printed { text } else { error };
+    // SAFETY: one of the two is a string of LLVM's, which ends with a NUL and lives until it is disposed of.
+    let owned = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    // SAFETY: LLVM allocated the string, which is not used after this.
+    unsafe { LLVMDisposeMessage(message) };
+    if is_printed { Ok(owned) } else { Err(Error::NotInNvvm(owned)) }
 }
 
 /// The features of an x86-64 CPU in LLVM's notation; `None` if LLVM does not know the name.

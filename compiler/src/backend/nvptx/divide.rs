@@ -2,7 +2,8 @@
 //!
 //! The best code for a division depends on the ranges of its operands, and these are known best after LLVM has inlined
 //! and simplified. Until then, a division is a call of a function without side effects that LLVM must not speculate.
-//! Divisions by constants are instructions from the start, so that LLVM folds and combines them.
+//! Divisions by constants are instructions from the start, so that LLVM folds and combines them; so are all divisions
+//! in NVVM IR, which libNVVM optimizes.
 
 use inkwell::{
     attributes::AttributeLoc,
@@ -10,7 +11,10 @@ use inkwell::{
 };
 
 use super::kernel::below;
-use crate::backend::llvm::{Division, FunctionEmitter, Result, internal};
+use crate::{
+    backend::llvm::{Division, FunctionEmitter, Result, internal},
+    request::GpuCode,
+};
 
 /// Emits the call, unless the division is better emitted as instructions.
 pub(super) fn call<'ctx>(
@@ -21,7 +25,8 @@ pub(super) fn call<'ctx>(
 ) -> Result<Option<IntValue<'ctx>>> {
     let (cx, ty) = (emitter.cx, a.get_type());
     let bits = ty.get_bit_width();
-    if !cx.options.opt || b.is_const() || bits < 32 {
+    let is_nvvm = matches!(cx.options.gpu_code, GpuCode::NvvmIr { .. });
+    if !cx.options.opt || b.is_const() || bits < 32 || is_nvvm {
         return Ok(None);
     }
     let (name, nonneg) = match division {

@@ -40,15 +40,15 @@ use super::{
     Emitted, kernel_of, kernel_record,
     llvm::{
         AddressSpaces, DebugInfo, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
-        driver::{self, Job},
+        driver::{self, Finished, Job},
         internal,
         shim::{self, LeakyModule, Machine, MachineSpec},
-        size,
+        size::{self, Bulk},
     },
 };
 use crate::{
     ir::{Circles, Effects, FuncId, FunctionKind, Module},
-    request::{Entry, Request},
+    request::{Entry, GpuCode, Request},
     stage::{self, Stage},
     target::needs::{self, Chosen},
 };
@@ -64,7 +64,11 @@ const NO_JUMP_TABLES: (&str, &str) = ("no-jump-tables", "true");
 /// LLVM's attribute for flushing denormals.
 const FLUSH: (&str, &str) = ("denormal-fp-math-f32", "preserve-sign,preserve-sign");
 
-/// Emits a module as PTX for `sm_<number>` with the chosen suffix and ISA version.
+/// LLVM's passes before a module is printed as NVVM IR: libNVVM optimizes it, but does not know which functions of
+/// libdevice are for which SM.
+const NVVM_PASSES: &str = "nvvm-reflect,function(mem2reg),globaldce";
+
+/// Emits a module as PTX or NVVM IR for `sm_<number>` with the chosen suffix and ISA version.
 pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chosen) -> Result<Emitted> {
     let Chosen { suffix, isa } = chosen;
     let (kernel_id, kernel) = kernel_of(module)?;
@@ -93,7 +97,9 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
             let on = context.i32_type().const_int(1, false);
             llvm_module.add_basic_value_flag("nvvm-reflect-ftz", FlagBehavior::Override, on);
         }
-        let debug = request.options.lineinfo.then(|| DebugInfo::new(&llvm_module, context, &module.sources));
+        let is_nvvm = matches!(request.options.gpu_code, GpuCode::NvvmIr { .. });
+        let debug =
+            (request.options.lineinfo && !is_nvvm).then(|| DebugInfo::new(&llvm_module, context, &module.sources));
         let halves = Halves::Native {
             bfloat_of_ints: needs::has(number, needs::BFLOAT_OF_INTEGERS),
             bfloat_fma: needs::has(number, needs::BFLOAT_FMA),
@@ -103,6 +109,11 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         cx.ptx = true;
         build(&cx, kernel_id, number)?;
         let prints = cx.module.get_global(PrintRing::SYMBOL).is_some();
+        if is_nvvm {
+            let finished = nvvm_ir(&cx, &machine, request, number)?;
+            machine.dispose();
+            return Ok((prints, finished));
+        }
         let job = Job {
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: request.options.opt,
@@ -135,10 +146,14 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         Ok((prints, finished))
     })?;
     let Some(code) = finished.code.into_iter().next() else { return internal("LLVM emitted nothing") };
+    let (format, code) = match request.options.gpu_code {
+        GpuCode::Ptx => (CodeFormat::Ptx, ptxas_workarounds::rewrite(code)),
+        GpuCode::NvvmIr { .. } => (CodeFormat::NvvmIr, code),
+    };
     let artifact = Artifact {
-        format: CodeFormat::Ptx,
+        format,
         target: format!("sm_{number}{suffix}"),
-        code: ptxas_workarounds::rewrite(code),
+        code,
         // Software that calls exported functions or kernels describes them itself.
         kernels: match request.options.entry {
             Entry::Launch => vec![Kernel { prints, ..kernel_record(module, kernel, request, None) }],
@@ -146,6 +161,24 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         },
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
+}
+
+/// Prints the module as NVVM IR.
+fn nvvm_ir(cx: &ModuleContext<'_, '_>, machine: &Machine, request: &Request, number: u32) -> Result<Finished> {
+    let job = Job {
+        passes: NVVM_PASSES,
+        costs_of_ptx: true,
+        bulk: Bulk::Ordinary,
+        legalize: |_| Ok(()),
+        emit: &[],
+        keep_llvm: request.keep.llvm,
+        unoptimized: request.keep.unoptimized,
+        attributes: if request.options.fastmath { &[FLUSH] } else { &[] },
+        depth_of: None,
+    };
+    let mut finished = driver::finish(cx, machine, &job)?;
+    finished.code.push(shim::nvvm_ir(cx.module, number)?.into_bytes());
+    Ok(finished)
 }
 
 /// Makes `ptxas` 13.0, and the driver of that version, keep all functions of a module with recursion. ptxas crashes on
@@ -198,6 +231,9 @@ fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
             cx.string_attribute(value, FLUSH.0, FLUSH.1);
         }
         cx.string_attribute(value, NO_JUMP_TABLES.0, NO_JUMP_TABLES.1);
+        if is_entry && cx.options.gpu_code == (GpuCode::NvvmIr { forceinline: true }) {
+            cx.attribute(value, "alwaysinline");
+        }
         if let Some(debug) = &cx.debug {
             debug.enter(value, &function.name, &cx.ir.sources, function.span);
         }

@@ -5,6 +5,7 @@
 mod assumptions;
 mod loads;
 mod memory;
+mod nvvm;
 mod operators;
 mod options;
 mod reproducible;
