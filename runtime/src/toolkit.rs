@@ -1,5 +1,5 @@
-//! Finds the libraries and headers of a CUDA toolkit that linking needs: NVRTC, which compiles CUDA C++, and nvJitLink,
-//! which links LTO-IR. They are proprietary, so weft ships none and links none: they are looked for on this machine when
+//! Finds the libraries and headers of a CUDA toolkit that linking needs: NVRTC, which compiles CUDA C++, nvJitLink,
+//! which links LTO-IR, and libNVVM, which makes LTO-IR of NVVM IR. They are proprietary, so weft ships none and links none: they are looked for on this machine when
 //! something needs them, and their absence is an error only then.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 use crate::settings::{FileChoice, Settings};
 
 /// Folders of a toolkit that have libraries.
-const IN_TOOLKIT: &[&str] = &["lib64", "targets/x86_64-linux/lib", "lib"];
+pub(crate) const IN_TOOLKIT: &[&str] = &["lib64", "targets/x86_64-linux/lib", "lib"];
 
 /// Folders of Python packages that have headers, below `site-packages`: those of CUDA 13 in one, of CUDA 12 in many.
 const HEADERS_IN_SITE_PACKAGES: &[&str] = &[
@@ -39,6 +39,8 @@ pub(crate) struct ToolkitLibrary {
     pub(crate) setting: &'static str,
     /// The Python package that has it.
     pub(crate) package: &'static str,
+    /// Folders of a toolkit that have it.
+    pub(crate) in_toolkit: &'static [&'static str],
     /// Folders of Python packages that have it, below `site-packages`.
     pub(crate) in_site_packages: &'static [&'static str],
     /// The versions that are requested from the system's loader.
@@ -52,6 +54,8 @@ pub struct Toolkit {
     pub(crate) nvrtc: FileChoice,
     /// nvJitLink, as the settings choose it.
     pub(crate) nvjitlink: FileChoice,
+    /// libNVVM, as the settings choose it.
+    pub(crate) libnvvm: FileChoice,
     /// Folders that the environment names.
     toolkits: Vec<PathBuf>,
     /// `site-packages` of a Python.
@@ -66,6 +70,7 @@ impl Toolkit {
         Self {
             nvrtc: settings.nvrtc.clone(),
             nvjitlink: settings.nvjitlink.clone(),
+            libnvvm: settings.libnvvm.clone(),
             toolkits: toolkits.map(PathBuf::from).collect(),
             site_packages: roots.to_vec(),
         }
@@ -126,11 +131,11 @@ impl Toolkit {
     /// Files that may be the library, best first.
     pub(crate) fn files(&self, wanted: &ToolkitLibrary) -> Vec<PathBuf> {
         let named = self.toolkits.iter();
-        let named = named.flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
+        let named = named.flat_map(|root| wanted.in_toolkit.iter().map(move |at| root.join(at)));
         let packages =
             self.site_packages.iter().flat_map(|root| wanted.in_site_packages.iter().map(|at| root.join(at)));
         let usual = self.all_toolkits().into_iter().skip(self.toolkits.len());
-        let usual = usual.flat_map(|root| IN_TOOLKIT.iter().map(move |at| root.join(at)));
+        let usual = usual.flat_map(|root| wanted.in_toolkit.iter().map(move |at| root.join(at)));
         named.chain(packages).chain(usual).filter_map(|folder| newest(&folder, wanted.file)).collect()
     }
 }
@@ -155,6 +160,7 @@ mod tests {
         beside: None,
         setting: "WEFT_TOOL",
         package: "tool",
+        in_toolkit: IN_TOOLKIT,
         in_site_packages: &["nvidia/tool/lib"],
         versions: &[],
     };

@@ -13,6 +13,7 @@ mod function;
 mod graph;
 mod host_memory;
 mod image;
+mod libnvvm;
 mod link;
 mod link_logs;
 mod machine_code;
@@ -29,6 +30,8 @@ mod staged;
 mod stream;
 mod stream_uses;
 mod tools;
+
+pub use libnvvm::LtoOptions;
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -94,4 +97,22 @@ pub fn nvrtc(toolkit: &Toolkit) -> Result<Library, Error> {
 /// `NoTool`, with the names that were searched for.
 pub fn nvjitlink(toolkit: &Toolkit) -> Result<Library, Error> {
     nvjitlink::NvJitLink::open(toolkit).map(|found| Library { version: found.version(), file: found.file() })
+}
+
+/// Opens libNVVM, which makes LTO-IR of NVVM IR.
+///
+/// # Errors
+///
+/// `NoTool`, with the names that were searched for.
+pub fn libnvvm(toolkit: &Toolkit) -> Result<Library, Error> {
+    libnvvm::LibNvvm::open(toolkit).map(|found| Library { version: None, file: found.file() })
+}
+
+/// Compiles NVVM IR to LTO-IR for a target such as `sm_90a`. No device and no driver are needed.
+///
+/// # Errors
+///
+/// `NoTool` without libNVVM, with the names that were searched for; `Link` with libNVVM's log if it rejects the code.
+pub fn lto_ir(toolkit: &Toolkit, nvvm_ir: &[u8], target: &str, options: LtoOptions) -> Result<Vec<u8>, Error> {
+    libnvvm::LibNvvm::open(toolkit)?.lto_ir(nvvm_ir, target, options)
 }

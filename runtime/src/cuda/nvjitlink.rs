@@ -18,7 +18,7 @@ use super::{
 use crate::{
     code::LinkedKind,
     error::{Error, ErrorKind},
-    toolkit::{Toolkit, ToolkitLibrary},
+    toolkit::{IN_TOOLKIT, Toolkit, ToolkitLibrary},
 };
 
 const WANTED: ToolkitLibrary = ToolkitLibrary {
@@ -27,6 +27,7 @@ const WANTED: ToolkitLibrary = ToolkitLibrary {
     beside: None,
     setting: "WEFT_NVJITLINK",
     package: "nvidia-nvjitlink",
+    in_toolkit: IN_TOOLKIT,
     in_site_packages: &["nvidia/cu13/lib", "nvidia/nvjitlink/lib"],
     versions: &[".13", ".12", ""],
 };

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    toolkit::{Toolkit, ToolkitLibrary},
+    toolkit::{IN_TOOLKIT, Toolkit, ToolkitLibrary},
 };
 
 const WANTED: ToolkitLibrary = ToolkitLibrary {
@@ -26,6 +26,7 @@ const WANTED: ToolkitLibrary = ToolkitLibrary {
     beside: Some("libnvrtc-builtins.so"),
     setting: "WEFT_NVRTC",
     package: "nvidia-cuda-nvrtc",
+    in_toolkit: IN_TOOLKIT,
     in_site_packages: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
     versions: &[".13", ".12", ".11.2", ""],
 };

@@ -122,6 +122,8 @@ pub struct Settings {
     pub nvrtc: FileChoice,
     /// `WEFT_NVJITLINK`: NVIDIA's linker of LTO-IR.
     pub nvjitlink: FileChoice,
+    /// `WEFT_LIBNVVM`: NVIDIA's compiler of NVVM IR.
+    pub libnvvm: FileChoice,
     /// `WEFT_NVRTC_EXTRA_SEARCH_PATHS`: folders of headers for CUDA C++, with colons between.
     pub nvrtc_extra_search_paths: String,
     /// `WEFT_WARN_ON_IMPLICIT_COPY`: warn where a launch copies host arrays.
@@ -257,6 +259,7 @@ impl Default for Settings {
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
             nvjitlink: FileChoice::Auto,
+            libnvvm: FileChoice::Auto,
             nvrtc_extra_search_paths: String::new(),
             warn_on_implicit_copy: true,
             low_occupancy_warnings: true,
@@ -438,6 +441,7 @@ mod tests {
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
         let path = FileChoice::Path(PathBuf::from("/opt/libnvrtc.so.13"));
         assert_eq!(with("WEFT_NVRTC", "/opt/libnvrtc.so.13").map(|s| s.nvrtc), Ok(path));
+        assert_eq!(with("WEFT_LIBNVVM", "none").map(|s| s.libnvvm), Ok(FileChoice::None));
         assert_eq!(with("WEFT_NVJITLINK", "none").map(|s| s.nvjitlink), Ok(FileChoice::None));
         let paths = with("WEFT_NVRTC_EXTRA_SEARCH_PATHS", "/a:/b").map(|s| s.nvrtc_extra_search_paths);
         assert_eq!(paths.as_deref(), Ok("/a:/b"));
@@ -533,6 +537,7 @@ mod tests {
             ("WEFT_LIBDEVICE", "yes"),
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),
+            ("WEFT_LIBNVVM", "4"),
             ("WEFT_DEBUG", "yes"),
             ("WEFT_PROGRESS", "yes"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),

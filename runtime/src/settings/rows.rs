@@ -194,6 +194,16 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_LIBNVVM",
+        default: "auto",
+        allowed: "auto, none or the path of a libnvvm.so",
+        doc: "NVIDIA's compiler of NVVM IR, for `cuda.compile(output=\"ltoir\")`. `auto`: search CUDA toolkits and Python packages.",
+        parse: |settings, value| {
+            settings.libnvvm = file(value)?;
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_NVRTC_EXTRA_SEARCH_PATHS",
         default: "",
         allowed: "folders separated by colons",

@@ -49,6 +49,8 @@ pub(super) fn toolkit(
     library(&mut section, findings, "NVRTC", nvrtc, &settings.nvrtc, "kernels that are linked with CUDA C++");
     let nvjitlink = cuda::nvjitlink(&toolkit);
     library(&mut section, findings, "nvJitLink", nvjitlink, &settings.nvjitlink, "kernels that are linked with LTO-IR");
+    let libnvvm = cuda::libnvvm(&toolkit);
+    library(&mut section, findings, "libNVVM", libnvvm, &settings.libnvvm, "`cuda.compile(output=\"ltoir\")`");
     let headers: Vec<String> = toolkit.includes().iter().map(|folder| folder.display().to_string()).collect();
     let text = if headers.is_empty() { missing(false, "CUDA C++ that includes them") } else { headers.join(", ") };
     section.row("headers", text, json!(headers));
