@@ -34,10 +34,11 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
-use weft_compiler::request::{self, JitOptions};
+use weft_compiler::request::{self, GpuCode, JitOptions};
 
 use self::{
     forall::ForAll,
+    foreign::ForeignCode,
     launcher::{Launcher, launch_config},
     overload::{CompiledKernel, Resolved},
     resolve::DispatcherState,
@@ -460,16 +461,19 @@ impl Dispatcher {
         Ok(Self::result(slf, &slf.get().types(signature)?)?.map(Type::of))
     }
 
-    /// PTX for other programs, and its return type; see `weft.cuda.compile`.
-    #[pyo3(signature = (signature, role, symbol=None, target=None))]
-    fn compile_foreign(
-        slf: &Bound<'_, Self>,
-        signature: &Bound<'_, PyAny>,
+    /// PTX or LTO-IR for other programs, and its return type; see `weft.cuda.compile`.
+    #[pyo3(signature = (signature, role, symbol=None, target=None, ltoir=false, forceinline=false))]
+    fn compile_foreign<'py>(
+        slf: &Bound<'py, Self>,
+        signature: &Bound<'py, PyAny>,
         role: &str,
         symbol: Option<String>,
         target: Option<&str>,
-    ) -> PyResult<(String, Type)> {
-        Self::foreign(slf, &slf.get().types(signature)?, role, symbol, target)
+        ltoir: bool,
+        forceinline: bool,
+    ) -> PyResult<(Bound<'py, PyAny>, Type)> {
+        let form = if ltoir { GpuCode::NvvmIr { forceinline } } else { GpuCode::Ptx };
+        Self::foreign(slf, &slf.get().types(signature)?, ForeignCode { role, symbol, target, form })
     }
 
     /// The "asm", "llvm" or "ir" of one specialization, for a target or for the device's compute capability.

@@ -33,8 +33,8 @@ def compile(  # its name in numba.cuda
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
     typing: str | None = None,
-) -> tuple[str, Type]:
-    """Compile a function to PTX that other programs link or load.
+) -> tuple[Any, Type]:
+    """Compile a function to PTX or LTO-IR that other programs link or load.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def compile(  # its name in numba.cuda
     debug
         Line tables and unoptimized code.
     lineinfo
-        Add line tables for profilers.
+        Add line tables for profilers, to PTX only.
     device
         A device function; otherwise a kernel.
     fastmath
@@ -62,9 +62,11 @@ def compile(  # its name in numba.cuda
     abi_info
         ``{"abi_name": "f"}`` is the function's symbol, which is its name in Python if nothing is said.
     output
-        ``"ptx"``. NVIDIA's LTO-IR (``"ltoir"``) is made by NVIDIA's compilers alone.
+        ``"ptx"``, or ``"ltoir"`` for LTO-IR, which nvJitLink and nvcc optimize while they link it: the function is then
+        inlined into its callers. This takes NVIDIA's libNVVM, of a CUDA toolkit or the Python package ``nvidia-nvvm``
+        (CUDA 13) or ``nvidia-cuda-nvcc-cu12``.
     forceinline
-        For LTO-IR only.
+        Always inline the device function; for LTO-IR only.
     launch_bounds
         For a kernel: the most threads of a block; or a tuple of that, the fewest blocks on a multiprocessor and the
         most blocks of a cluster.
@@ -74,7 +76,7 @@ def compile(  # its name in numba.cuda
     Returns
     -------
     tuple
-        The PTX, and the type of what the function returns.
+        The PTX as a string or the LTO-IR as bytes, and the type of what the function returns.
 
     Raises
     ------
@@ -83,7 +85,9 @@ def compile(  # its name in numba.cuda
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        The output or the ABI is not supported, such as LTO-IR.
+        The output or the ABI is not supported, or libNVVM is not found for LTO-IR.
+    LinkerError
+        libNVVM rejects the code.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def compile(  # its name in numba.cuda
         options["ptx"] = pyfunc.targetoptions["ptx"]
         signatures = pyfunc.declared_signatures
     dispatcher = _make(pyfunc, options=options, signatures=signatures, source=None)
-    return dispatcher.compile_foreign(signature, abi if device else "kernel", _symbol(abi_info), _target(cc))
+    role = abi if device else "kernel"
+    return dispatcher.compile_foreign(signature, role, _symbol(abi_info), _target(cc), output == "ltoir", forceinline)
 
 
 def compile_for_current_device(
@@ -129,7 +134,7 @@ def compile_for_current_device(
     forceinline: bool = False,
     launch_bounds: int | Sequence[int] | None = None,
     typing: str | None = None,
-) -> tuple[str, Type]:
+) -> tuple[Any, Type]:
     """Compile as `compile` does, for the current device.
 
     Parameters
@@ -147,12 +152,12 @@ def compile_for_current_device(
     abi_info
         ``{"abi_name": symbol}`` names the symbol.
     output
-        ``"ptx"``.
+        ``"ptx"`` or ``"ltoir"``.
 
     Returns
     -------
-    (str, Type)
-        The PTX, and the type that the function returns.
+    (str or bytes, Type)
+        The PTX or the LTO-IR, and the type that the function returns.
 
     Raises
     ------
@@ -161,7 +166,7 @@ def compile_for_current_device(
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        The output or the ABI is not supported, such as LTO-IR.
+        The output or the ABI is not supported, or libNVVM is not found for LTO-IR.
 
     Examples
     --------
@@ -233,7 +238,7 @@ def compile_ptx(
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        The output or the ABI is not supported, such as LTO-IR.
+        The ABI is not supported.
 
     Examples
     --------
@@ -303,7 +308,7 @@ def compile_ptx_for_current_device(
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        The output or the ABI is not supported, such as LTO-IR.
+        The ABI is not supported.
 
     Examples
     --------
@@ -367,12 +372,12 @@ def compile_all(
     abi_info
         ``{"abi_name": symbol}`` names the symbol.
     output
-        ``"ptx"``; Numba's default is LTO-IR, which weft does not make.
+        ``"ltoir"``, as in numba-cuda, or ``"ptx"``.
 
     Returns
     -------
     (list, Type)
-        The PTX and `LinkableCode` objects, and the type that the function returns.
+        The PTX or the LTO-IR and `LinkableCode` objects, and the type that the function returns.
 
     Raises
     ------
@@ -381,7 +386,7 @@ def compile_all(
     TypeError, ValueError
         An option or the signature is none.
     NotImplementedError
-        The output or the ABI is not supported, such as LTO-IR.
+        The output or the ABI is not supported, or libNVVM is not found for LTO-IR.
 
     Examples
     --------
@@ -427,9 +432,6 @@ def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
         raise NotImplementedError(msg)
     if abi == "c" and not device:
         msg = "The C ABI is not supported for kernels"
-        raise NotImplementedError(msg)
-    if output == "ltoir":
-        msg = "only NVIDIA's compilers can produce LTO-IR: compile to PTX (output='ptx'), which nvJitLink can link, too"
         raise NotImplementedError(msg)
 
 
