@@ -79,7 +79,7 @@ extern "C" __global__ void peer(const double* points, const int* triangles, cons
 
 
 def assembly_work(size: str) -> Work:
-    height, width = sized(size, (1025, 1025), (14, 18), cpu=(257, 513))
+    height, width = sized(size, (1025, 1025), (14, 18), cpu=(513, 1025))
     numbers = np.random.default_rng(450)
     rows, columns = np.mgrid[:height, :width]
     points = np.stack([columns, rows], axis=-1).reshape(-1, 2) + numbers.uniform(-0.2, 0.2, (height * width, 2))

@@ -160,7 +160,7 @@ extern "C" __global__ void peer(const float* measured, const float* motion, cons
 
 
 def kalman_work(size: str) -> Work:
-    steps, tracks = sized(size, (64, 1 << 17), (9, 300), cpu=(32, 1 << 14))
+    steps, tracks = sized(size, (64, 1 << 17), (9, 300), cpu=(32, 1 << 15))
     numbers = np.random.default_rng(453)
     velocity = random(454, 2, tracks) - np.float32(0.5)
     measured = np.arange(1, steps + 1, dtype=np.float32)[:, None, None] * velocity

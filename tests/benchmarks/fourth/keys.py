@@ -102,7 +102,7 @@ extern "C" __global__ void peer(const unsigned char* letters, unsigned int* keys
 
 
 def count_work(size: str) -> Work:
-    n, slots = sized(size, (1 << 22, 1 << 22), (3001, 4096), cpu=(1 << 18, 1 << 18))
+    n, slots = sized(size, (1 << 22, 1 << 22), (3001, 4096), cpu=(1 << 19, 1 << 19))
     numbers = np.random.default_rng(380)
     # Reads of a genome: each part of it is there about four times. A few letters are unknown.
     genome, length = numbers.integers(0, 4, n // 4, dtype=np.uint8), 100
@@ -239,7 +239,7 @@ extern "C" __global__ void peer(const unsigned char* data, const int* offsets, u
 
 
 def xxhash_work(size: str) -> Work:
-    n, longest = sized(size, (1 << 19, 100), (300, 70), cpu=(1 << 15, 100))
+    n, longest = sized(size, (1 << 19, 100), (300, 70), cpu=(1 << 19, 100))
     offsets = np.zeros(n + 1, np.int32)
     np.cumsum(np.random.default_rng(381).integers(0, longest + 1, n), out=offsets[1:])
     return Work(

@@ -75,7 +75,7 @@ extern "C" __global__ void peer(const short* samples, int* out) {{
 
 
 def lifting_work(size: str) -> Work:
-    rows, threads = sized(size, (1 << 15, 256), (5, 192), cpu=(1 << 12, 256))
+    rows, threads = sized(size, (1 << 15, 256), (5, 192), cpu=(1 << 14, 256))
     samples = np.random.default_rng(440).integers(-2048, 2048, (rows, LINE), dtype=np.int16)
     return Work(
         grid=(rows,),

@@ -117,7 +117,7 @@ def atoms_and_neighbors(side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 
 def lennard_jones_work(size: str) -> Work:
-    side = sized(size, 56, 6, cpu=24)
+    side = sized(size, 56, 6, cpu=40)
     positions, counts, neighbors, box = atoms_and_neighbors(side)
     n = len(positions)
     pairs = int(counts.sum())
@@ -253,7 +253,7 @@ extern "C" __global__ void peer(const float* bins, float spacing, float cutoff, 
 
 
 def coulomb_work(size: str) -> Work:
-    planes, rows, columns = sized(size, (128, 128, 128), (11, 16, 21), cpu=(24, 32, 32))
+    planes, rows, columns = sized(size, (128, 128, 128), (11, 16, 21), cpu=(24, 48, 64))
     spacing, cutoff = np.float32(0.5), np.float32(8)
     grid = (blocks(columns, BIN), blocks(rows, BIN), blocks(planes, BIN))
     shape = tuple(extent + 2 * REACH for extent in grid[::-1])

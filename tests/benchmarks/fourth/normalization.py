@@ -154,7 +154,7 @@ extern "C" __global__ void peer(const float* images, const float* weights, const
 
 
 def depthwise_work(size: str) -> Work:
-    n, height, width, channels = sized(size, (32, 112, 112, 96), (2, 15, 20, 40), cpu=(2, 112, 112, 96))
+    n, height, width, channels = sized(size, (32, 112, 112, 96), (2, 15, 20, 40), cpu=(16, 112, 112, 96))
     stride, padding, extent = 2, 1, 3
     out_height, out_width = ((each + 2 * padding - extent) // stride + 1 for each in (height, width))
     return Work(

@@ -52,7 +52,7 @@ extern "C" __global__ void peer(const float* a, const float* r, float* s, int ro
 
 
 def bicg_work(size: str) -> Work:
-    rows, columns = sized(size, (8192, 8192), (150, 300), cpu=(4096, 4096))
+    rows, columns = sized(size, (8192, 8192), (150, 300), cpu=(8192, 4096))
     return Work(
         grid=(blocks(columns, 256), blocks(rows, CHUNK)),
         block=(256,),
@@ -157,7 +157,7 @@ extern "C" __global__ void peer(const float* matrices, float* q, float* r) {{
 
 
 def gram_schmidt_work(size: str) -> Work:
-    n = sized(size, 1 << 14, 5, cpu=1 << 9)
+    n = sized(size, 1 << 14, 5, cpu=1 << 12)
     return Work(
         grid=(n,),
         block=(32, 8),
@@ -231,7 +231,7 @@ extern "C" __global__ void peer(const double* u, double a, double b, double d, d
 
 
 def adi_work(size: str) -> Work:
-    n_rows, n_columns = sized(size, (512, 1 << 14), (30, 77), cpu=(512, 1 << 11))
+    n_rows, n_columns = sized(size, (512, 1 << 14), (30, 77), cpu=(512, 1 << 13))
     u = np.random.default_rng(403).random((n_rows, n_columns))
     mul = 0.7
     coefficients = (np.float64(value) for value in (-mul / 2, 1 + mul, -mul / 2, -mul / 2))

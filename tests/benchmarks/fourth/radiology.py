@@ -282,7 +282,7 @@ extern "C" __global__ void peer(const unsigned int* seeds, const float* layers, 
 
 
 def photons_work(size: str) -> Work:
-    n, steps = sized(size, (1 << 18, 1000), (700, 300), cpu=(1 << 11, 1000))
+    n, steps = sized(size, (1 << 18, 1000), (700, 300), cpu=(1 << 12, 1000))
     seeds = np.random.default_rng(313).integers(1, 1 << 32, n, dtype=np.uint32)
     return Work(
         grid=(blocks(n, 128),),

@@ -84,7 +84,7 @@ def offsets_of(seed: int, n: int, mean: int) -> np.ndarray:
 
 
 def segment_softmax_work(size: str) -> Work:
-    n, mean = sized(size, (1 << 18, 60), (101, 40), cpu=(1 << 14, 60))
+    n, mean = sized(size, (1 << 18, 60), (101, 40), cpu=(1 << 16, 60))
     offsets = offsets_of(420, n, mean)
     n_scores = int(offsets[-1])
     return Work(
@@ -154,7 +154,7 @@ extern "C" __global__ void peer(const int* offsets, const int* targets, const fl
 
 
 def push_work(size: str) -> Work:
-    n, mean = sized(size, (1 << 19, 16), (700, 5), cpu=(1 << 17, 16))
+    n, mean = sized(size, (1 << 19, 16), (700, 5), cpu=(1 << 19, 16))
     offsets = offsets_of(422, n, mean)
     n_edges = int(offsets[-1])
     # More edges lead to the first nodes than to the last ones.

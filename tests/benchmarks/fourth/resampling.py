@@ -101,7 +101,7 @@ extern "C" __global__ void peer(const unsigned char* frame, const unsigned char*
 
 
 def motion_work(size: str) -> Work:
-    height, width = sized(size, (1088, 1920), (48, 80), cpu=(144, 176))
+    height, width = sized(size, (1088, 1920), (48, 80), cpu=(288, 352))
     rows, columns = height // BLOCK, width // BLOCK
     previous = random_bytes(340, height, width)
     noise = np.random.default_rng(341).integers(-20, 21, (height, width))

@@ -231,7 +231,7 @@ extern "C" __global__ void peer(const float* a, const float* b, int band, float*
 
 
 def warping_work(size: str) -> Work:
-    pairs, n, band = sized(size, (16384, LONGEST, 24), (5, 77, 9), cpu=(512, LONGEST, 24))
+    pairs, n, band = sized(size, (16384, LONGEST, 24), (5, 77, 9), cpu=(1024, LONGEST, 24))
     return Work(
         grid=(pairs,),
         block=(LONGEST,),

@@ -130,7 +130,7 @@ extern "C" __global__ void peer(const float* matrices, float* out, int n) {{
 
 
 def jacobi_work(size: str) -> Work:
-    n = sized(size, 1 << 19, 300, cpu=1 << 14)
+    n = sized(size, 1 << 19, 300, cpu=1 << 17)
     elements = ORDER * (ORDER + 1) // 2
     return Work(
         grid=(blocks(n, 128),),
@@ -243,7 +243,7 @@ extern "C" __global__ void peer(const float* times, const float* values, float* 
 
 
 def fit_work(size: str) -> Work:
-    n = sized(size, 1 << 20, 300, cpu=1 << 16)
+    n = sized(size, 1 << 20, 300)
     times = (np.arange(SAMPLES)[:, None] - SAMPLES / 2 + random(351, SAMPLES, n) / 2).astype(np.float32)
     values = np.float32(0.5) * times - np.float32(0.2) * times * times + random(352, SAMPLES, n)
     return Work(

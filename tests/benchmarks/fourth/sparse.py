@@ -74,7 +74,7 @@ extern "C" __global__ void peer(const int* starts, const int* columns, const dou
 
 
 def residual_work(size: str) -> Work:
-    n, longest = sized(size, (1 << 17, 160), (301, 70), cpu=(1 << 14, 160))
+    n, longest = sized(size, (1 << 17, 160), (301, 70), cpu=(1 << 17, 160))
     numbers = np.random.default_rng(330)
     starts = np.zeros(n + 1, np.int32)
     np.cumsum(numbers.integers(0, longest + 1, n), out=starts[1:])

@@ -214,7 +214,7 @@ extern "C" __global__ void peer(const float* features, const float* centers, int
 
 
 def nearest_center_work(size: str) -> Work:
-    n, n_centers = sized(size, (1 << 20, CENTERS), (700, 13), cpu=(1 << 15, CENTERS))
+    n, n_centers = sized(size, (1 << 20, CENTERS), (700, 13), cpu=(1 << 17, CENTERS))
     centers, numbers = random(321, n_centers, DIMENSIONS), np.random.default_rng(322)
     features = centers.T[:, numbers.integers(0, n_centers, n)] + random(323, DIMENSIONS, n) / np.float32(4)
     return Work(

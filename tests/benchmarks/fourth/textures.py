@@ -68,7 +68,7 @@ extern "C" __global__ void peer(const unsigned char* image, unsigned char* codes
 
 
 def patterns_work(size: str) -> Work:
-    height, width = sized(size, (8192, 8192), (50, 75), cpu=(2048, 2048))
+    height, width = sized(size, (8192, 8192), (50, 75), cpu=(4096, 2048))
     # A smooth image with noise, in which some patterns are frequent.
     smooth = np.add.outer(np.arange(height) % 97, np.arange(width) % 61)
     image = (smooth + random_bytes(430, height, width) // 8).astype(np.uint8)

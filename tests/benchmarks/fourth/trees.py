@@ -171,7 +171,7 @@ def octree(bodies: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def gravity_work(size: str) -> Work:
-    n = sized(size, 1 << 16, 700, cpu=1 << 12)
+    n = sized(size, 1 << 16, 700, cpu=1 << 13)
     numbers = np.random.default_rng(370)
     # Bodies around some centers, in the unit cube
     centers = 0.2 + 0.6 * numbers.random((16, 3))

@@ -259,7 +259,7 @@ def tapers(extent: int) -> np.ndarray:
 
 
 def wave_work(size: str) -> Work:
-    shape = sized(size, (100, 420, 484), (9, 19, 75), cpu=(68, 260, 292))
+    shape = sized(size, (100, 420, 484), (9, 19, 75), cpu=(84, 324, 356))
     depth, height, width = shape
     return Work(
         grid=(blocks(width - 4, TILE_X), blocks(height - 4, TILE_Y)),

@@ -74,7 +74,7 @@ extern "C" __global__ void peer(const float* queries, const float* keys, const f
 
 
 def by_features_work(size: str) -> Work:
-    heads, n = sized(size, (8, 1024), (2, 45), cpu=(1, 128))
+    heads, n = sized(size, (8, 1024), (2, 45), cpu=(8, 256))
     return Work(
         grid=(blocks(heads * n, 4),),
         block=(128,),
@@ -187,7 +187,7 @@ extern "C" __global__ void peer(const float* q, const float* k, const float* v, 
 
 
 def by_keys_work(size: str) -> Work:
-    n = sized(size, 8192, 75, cpu=768)
+    n = sized(size, 8192, 75, cpu=1024)
     return Work(
         grid=(blocks(n, 8),),
         block=(32, 8),

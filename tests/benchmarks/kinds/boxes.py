@@ -88,7 +88,7 @@ def packed(xp, bits):
 
 
 def masks_work(size: str) -> Work:
-    n = sized(size, 1 << 14, 150, cpu=3000)
+    n = sized(size, 1 << 14, 150, cpu=1 << 13)
     corners = random(130, n, 2) * np.float32(1000)
     boxes = np.concatenate([corners, corners + np.float32(20) + random(131, n, 2) * np.float32(200)], axis=1)
     columns = blocks(n, SIDE)
@@ -189,7 +189,7 @@ extern "C" __global__ void peer(const int* x0, const int* y0, const int* x1, con
 
 
 def by_class_work(size: str) -> Work:
-    n = sized(size, 1 << 14, 300, cpu=1000)
+    n = sized(size, 1 << 14, 300, cpu=6000)
     numbers = np.random.default_rng(132)
     x0, y0 = numbers.integers(0, 1500, (2, n), dtype=np.int32)
     width, height = numbers.integers(10, 400, (2, n), dtype=np.int32)

@@ -123,7 +123,7 @@ def blobs(seed: int, *shape: int) -> np.ndarray:
 
 
 def tiles_work(size: str) -> Work:
-    height, width = sized(size, (4096, 4096), (37, 53), cpu=(512, 512))
+    height, width = sized(size, (4096, 4096), (37, 53), cpu=(1024, 1024))
     return Work(
         grid=(blocks(width, TILE), blocks(height, TILE)),
         block=(TILE, TILE),
@@ -249,7 +249,7 @@ extern "C" __global__ void peer(const unsigned char* pictures, int* parents, int
 
 
 def batch_work(size: str) -> Work:
-    n, rows, columns = sized(size, (2048, 64, 64), (3, 19, 23), cpu=(64, 64, 64))
+    n, rows, columns = sized(size, (2048, 64, 64), (3, 19, 23), cpu=(128, 64, 64))
     pictures = blobs(141, n, rows, columns) // np.uint8(48)
     return Work(
         grid=(n,),

@@ -105,7 +105,7 @@ extern "C" __global__ void peer(const unsigned char* queries, const unsigned cha
 
 
 def affine_work(size: str) -> Work:
-    pairs, rows, columns = sized(size, (4096, 128, 512), (3, 37, 50), cpu=(64, 128, 256))
+    pairs, rows, columns = sized(size, (4096, 128, 512), (3, 37, 50), cpu=(256, 128, 256))
     return Work(
         grid=(pairs,),
         block=(rows,),
@@ -211,7 +211,7 @@ extern "C" __global__ void peer(const int* first, const int* second, int window,
 
 
 def warping_work(size: str) -> Work:
-    pairs, n, window = sized(size, (4096, 256, 64), (3, 41, 12), cpu=(48, 256, 64))
+    pairs, n, window = sized(size, (4096, 256, 64), (3, 41, 12), cpu=(1024, 256, 64))
     steps = np.random.default_rng(162).integers(-9, 10, (2, n, pairs), dtype=np.int32)
     series = np.cumsum(steps, axis=1, dtype=np.int32)
     return Work(

@@ -108,7 +108,7 @@ extern "C" __global__ void peer(const float* power, const float* temperature, fl
 
 
 def pyramid_work(size: str) -> Work:
-    rows, columns = sized(size, (2048, 2048), (37, 45), cpu=(512, 512))
+    rows, columns = sized(size, (2048, 2048), (37, 45))
     numbers = (0.5, 10.0, 11.0, 3.0, 0.1, 80.0)
     return Work(
         grid=(blocks(columns, INNER), blocks(rows, INNER)),
@@ -229,7 +229,7 @@ extern "C" __global__ void peer(const float* field, const float* conductivity, f
 
 
 def two_buffers_work(size: str) -> Work:
-    height, width = sized(size, (4096, 4096), (29, 70), cpu=(512, 512))
+    height, width = sized(size, (4096, 4096), (29, 70), cpu=(3072, 3072))
     return Work(
         grid=(blocks(width, WIDE), blocks(height, HIGH)),
         block=(WIDE, HIGH),

@@ -66,7 +66,7 @@ extern "C" __global__ void peer(const unsigned char* image, unsigned char* out, 
 
 
 def gauss_work(size: str) -> Work:
-    height, width = sized(size, (2160, 3840), (21, 45), cpu=(540, 960))
+    height, width = sized(size, (2160, 3840), (21, 45), cpu=(1080, 1920))
     return Work(
         grid=(blocks(width, 16), blocks(height, 16)),
         block=(16, 16),
@@ -128,7 +128,7 @@ extern "C" __global__ void peer(const unsigned char* image, int width, int heigh
 
 
 def laplace_work(size: str) -> Work:
-    height, width = sized(size, (2048, 2048), (19, 37), cpu=(512, 512))
+    height, width = sized(size, (2048, 2048), (19, 37))
     return Work(
         grid=(blocks(height * width, 256),),
         block=(256,),
@@ -192,7 +192,7 @@ extern "C" __global__ void peer(const unsigned char* image, unsigned char* out, 
 
 
 def binomial_work(size: str) -> Work:
-    height, width = sized(size, (4096, 4096), (23, 50), cpu=(768, 1024))
+    height, width = sized(size, (4096, 4096), (23, 50), cpu=(3072, 3072))
     return Work(
         grid=(blocks(width, 32), blocks(height, 8)),
         block=(32, 8),
@@ -274,7 +274,7 @@ extern "C" __global__ void peer(const unsigned char* source, unsigned char* targ
 
 
 def rgba_work(size: str) -> Work:
-    height, width = sized(size, (2160, 3840), (17, 35), cpu=(480, 640))
+    height, width = sized(size, (2160, 3840), (17, 35), cpu=(1080, 1920))
     return Work(
         grid=(blocks(width, 16), blocks(height, 8)),
         block=(16, 8),

@@ -107,7 +107,7 @@ extern "C" __global__ void peer(const int* starts, const int* neighbors, const i
 
 
 def common_work(size: str) -> Work:
-    nodes, longest, edges = sized(size, (1 << 15, 400, 1 << 19), (90, 60, 301), cpu=(1 << 12, 300, 1 << 13))
+    nodes, longest, edges = sized(size, (1 << 15, 400, 1 << 19), (90, 60, 301), cpu=(1 << 12, 300, 1 << 14))
     numbers = np.random.default_rng(180)
     # Few nodes have many neighbors.
     degrees = (longest * numbers.random(nodes) ** 4).astype(np.int64)
@@ -206,7 +206,7 @@ extern "C" __global__ void peer(const float* energies, float threshold, float* q
 
 
 def compaction_work(size: str) -> Work:
-    n, length = sized(size, (1 << 25, 1 << 24), (1000, 512), cpu=(1 << 21, 1 << 20))
+    n, length = sized(size, (1 << 25, 1 << 24), (1000, 512), cpu=(1 << 24, 1 << 23))
     return Work(
         grid=(blocks(n, THREADS),),
         block=(THREADS,),
@@ -333,7 +333,7 @@ extern "C" __global__ void peer(const float* queries, const float* points, float
 
 
 def nearest_work(size: str) -> Work:
-    n_queries, n_points = sized(size, (1 << 16, 2048), (200, 301), cpu=(1 << 11, 512))
+    n_queries, n_points = sized(size, (1 << 16, 2048), (200, 301), cpu=(1 << 13, 512))
     # Small integers: the distances are exact, and of equal ones the first index comes first.
     numbers = np.random.default_rng(182)
     queries, points = (numbers.integers(0, 1000, (n, 3)).astype(np.float32) for n in (n_queries, n_points))

@@ -141,7 +141,7 @@ extern "C" __global__ void peer(float eye_x, float eye_y, float eye_z, float* ou
 
 
 def solids_work(size: str) -> Work:
-    height, width = sized(size, (1080, 1920), (30, 45), cpu=(90, 160))
+    height, width = sized(size, (1080, 1920), (30, 45), cpu=(135, 240))
     eye = (np.float32(0.1), np.float32(0.4), np.float32(-3))
     return Work(
         grid=(blocks(width, 16), blocks(height, 16)),
@@ -310,7 +310,7 @@ extern "C" __global__ void peer(const float* camera, const float* light, const f
 
 
 def pillars_work(size: str) -> Work:
-    height, width = sized(size, (1024, 1024), (27, 39), cpu=(96, 96))
+    height, width = sized(size, (1024, 1024), (27, 39), cpu=(144, 144))
     camera = np.array([1.7, 0.5, 0, 0.1, -0.1, 1, 1.2, 1.2], np.float32)
     light = np.array([0.48, 0.6, -0.64], np.float32)
     colors = np.array([[0.4, 0.6, 0.3], [0.8, 0.8, 0.9], [0.9, 0.3, 0.2]], np.float32)
@@ -459,7 +459,7 @@ extern "C" __global__ void peer(const float* origins, const float* directions, c
 
 
 def spheres_work(size: str) -> Work:
-    n, n_spheres = sized(size, (1 << 19, 256), (700, 30), cpu=(1 << 15, 256))
+    n, n_spheres = sized(size, (1 << 19, 256), (700, 30), cpu=(1 << 17, 256))
     numbers = np.random.default_rng(110)
     directions = numbers.standard_normal((n, 3))
     directions /= np.sqrt((directions**2).sum(axis=1))[:, None]

@@ -55,7 +55,7 @@ extern "C" __global__ void peer(const int* reflections, const float* positions, 
 
 
 def structure_factor_work(size: str) -> Work:
-    n, n_atoms = sized(size, (1 << 17, 512), (150, 60), cpu=(1 << 12, 128))
+    n, n_atoms = sized(size, (1 << 17, 512), (150, 60), cpu=(1 << 13, 128))
     reflections = np.random.default_rng(190).integers(-20, 21, (n, 3), dtype=np.int32)
     return Work(
         grid=(blocks(n, 128),),
@@ -164,7 +164,7 @@ extern "C" __global__ void peer(const float* lower, const float* diagonal, const
 
 
 def cyclic_reduction_work(size: str) -> Work:
-    systems, n = sized(size, (1 << 15, MOST), (3, 75), cpu=(2048, MOST))
+    systems, n = sized(size, (1 << 15, MOST), (3, 75), cpu=(1 << 13, MOST))
     lower, upper = random(193, systems, n), random(194, systems, n)
     lower[:, 0] = upper[:, -1] = 0
     return Work(

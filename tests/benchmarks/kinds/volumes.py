@@ -103,7 +103,7 @@ extern "C" __global__ void peer(const float* volume, const float* axes, int n_st
 
 
 def projection_work(size: str) -> Work:
-    side, image, n_steps = sized(size, (256, 512, 300), (20, 35, 31), cpu=(48, 64, 64))
+    side, image, n_steps = sized(size, (256, 512, 300), (20, 35, 31), cpu=(64, 128, 128))
     rotation, _ = np.linalg.qr(np.random.default_rng(170).standard_normal((3, 3)))
     scale = np.array([side / image, side / image, side / n_steps])[:, None]
     axes = np.concatenate([np.full((1, 3), side / 2), rotation * scale * 1.2]).astype(np.float32)
@@ -265,7 +265,7 @@ extern "C" __global__ void peer(const float* h, const float* hu, const float* hv
 
 
 def water_work(size: str) -> Work:
-    rows, columns = sized(size, (2048, 2048), (27, 70), cpu=(256, 512))
+    rows, columns = sized(size, (2048, 2048), (27, 70), cpu=(1024, 2048))
     state = random(172, 3, rows, columns) - np.float32(0.5)
     return Work(
         grid=(blocks(columns, 32), blocks(rows, 8)),
@@ -350,7 +350,7 @@ extern "C" __global__ void peer(const double* u, const double* previous, const d
 
 
 def wave_work(size: str) -> Work:
-    nz, ny, nx = sized(size, (256, 256, 256), (9, 14, 37), cpu=(96, 128, 128))
+    nz, ny, nx = sized(size, (256, 256, 256), (9, 14, 37), cpu=(128, 192, 192))
     u, previous, velocity = (random(174 + k, nz, ny, nx).astype(np.float64) for k in range(3))
     return Work(
         grid=(blocks(nx, 32), blocks(ny, 4), blocks(nz, 2)),
