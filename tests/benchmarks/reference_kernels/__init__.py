@@ -92,7 +92,9 @@ NAMES = {  # of suite/, then of second/; those of the other sets are added in th
     **FOURTH,
     **KINDS,
 }
-"""The file and the function of the reference kernels of each kernel; those of `third` and `kinds` are in C alone."""
+"""The file and the function of the reference kernels of each kernel."""
+IN_C_ALONE = {*THIRD, *KINDS, "residual and RMS norm of float16"}
+"""The kernels without a reference for Numba, which has no float16 on the CPU."""
 COUNTED = {
     "matvec", "lu", "exclusive_sums", "alignment", "edit_distance", "fft", "softmax", "odd_even", "bitonic_block",
     "segmented", "gram_schmidt", "local_alignment", "warping", "add_rms_norm", "lift", "affine_gaps",
