@@ -106,6 +106,8 @@ struct PlanOptions {
     strided_math: bool,
     /// Such loops may have a trip count for each thread. They need transposition.
     lane_trip_counts: bool,
+    /// Thread-local arrays become locals. It pays if a loop around their accesses is then interchanged.
+    scalar_replacement: bool,
     /// Loops with divergent exits are masked; the value says where they assign the values of the first exit.
     masked_loops: Option<ExitAssignments>,
     /// The body has a version that is split where a quotient of the index changes.
@@ -126,6 +128,7 @@ impl PlanOptions {
         strided: false,
         strided_math: false,
         lane_trip_counts: false,
+        scalar_replacement: false,
         masked_loops: None,
         quotients: false,
         vectors: Vectors::PLAIN,
@@ -177,6 +180,8 @@ pub(crate) struct Plan {
     pub warp_rows: bool,
     /// Arrays that each worker accumulates into a private copy.
     pub privatized: Vec<Privatized>,
+    /// Thread-local arrays became locals.
+    pub replaces_arrays: bool,
     /// The names of the rewrites that changed the kernel, if they are recorded.
     pub rewrites: features::Rewrites,
 }
@@ -192,6 +197,7 @@ impl Plan {
             strided: opt,
             strided_math,
             lane_trip_counts: strided_math,
+            scalar_replacement: opt,
             masked_loops: opt.then_some(ExitAssignments::AfterLoop),
             quotients: opt,
             vectors,
@@ -200,6 +206,10 @@ impl Plan {
         };
         loop {
             let (plan, interchanged) = Self::with(module, options)?;
+            if plan.replaces_arrays && interchanged.counters.is_empty() {
+                options.scalar_replacement = false;
+                continue;
+            }
             let interchange::InterchangedLoops { strided, tiles, strided_math, lane_trip_counts, .. } = interchanged;
             let lane_trip_counts: Vec<LocalId> = lane_trip_counts.iter().map(|counts| counts.counter).collect();
             if !strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts) {
@@ -288,15 +298,18 @@ impl Plan {
         let privatized =
             if opt && !warp_blocks { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
         let warp_rows = warp_blocks && split_warps::rewrite(&mut function, &body);
+        let mut replaces_arrays = false;
         if opt {
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
             step("structured-continue", |_, body| structurize::without_continue(body));
             step("sign-unswitching", unswitch_signs::part);
-            rewrites.step("scalar-replacement", (&mut function, &mut body), |function, body| {
-                local_arrays::replace(function, &module.constants, body);
-            });
+            if options.scalar_replacement {
+                rewrites.step("scalar-replacement", (&mut function, &mut body), |function, body| {
+                    replaces_arrays = local_arrays::replace(function, &module.constants, body);
+                });
+            }
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
@@ -478,6 +491,7 @@ impl Plan {
             warp_blocks,
             warp_rows,
             privatized,
+            replaces_arrays,
             rewrites,
         };
         Some((plan, interchanged))

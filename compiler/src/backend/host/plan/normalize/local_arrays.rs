@@ -11,9 +11,9 @@
 //! Legal for an array of which each access is a load or a store of an element at a constant index within bounds.
 //! [`unroll`] first makes the indices of loops with constant trip counts constants.
 //!
-//! Profitable if a loop remains around the accesses: the array would have to be in memory for each thread, and the loop
-//! could not be interchanged with the thread loop. LLVM does the same, but only after the plan is made. Other kernels
-//! are left to it.
+//! Profitable if a loop remains around the accesses and is interchanged with the thread loop, which LLVM then vectorizes.
+//! With an array, the loop would remain inside, and run for one thread at a time. The planner plans again without this
+//! pass if no loop was interchanged: LLVM does the same replacement later, for a thread at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,19 +28,20 @@ use crate::ir::{
 /// Most elements of an array that becomes locals.
 const MAX_ELEMENTS: u64 = 64;
 
-/// Replaces arrays by locals.
-pub(crate) fn replace(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
+/// Replaces arrays by locals. Returns whether there were such arrays.
+pub(crate) fn replace(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) -> bool {
     if function.local_arrays.is_empty() || !runs_a_loop(body) {
-        return;
+        return false;
     }
     let (mut attempt, mut unrolled) = (function.clone(), body.clone());
     unroll::write_out_indexing(&mut attempt, constants, &mut unrolled);
     let arrays = Arrays::of(&attempt, &unrolled);
     if arrays.in_loops.is_empty() {
-        return;
+        return false;
     }
     arrays.promote(&mut attempt, &mut unrolled);
     (*function, *body) = (attempt, unrolled);
+    true
 }
 
 /// By the local's index: the value of its only assignment. Code never reads a local before that.
