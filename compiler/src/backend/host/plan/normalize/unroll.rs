@@ -42,7 +42,7 @@ use crate::{
 const MAX_TRIP_COUNT: usize = 64;
 
 /// Most expressions of all copies of a body together.
-const MAX_EXPRS: usize = 2400;
+const MAX_EXPRS: usize = 4000;
 
 /// Most expressions that the copies of loops over thread-local arrays add to a kernel.
 const MAX_INDEXING_EXPRS: usize = 16000;
