@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::{ArrayType, Layout, Scalar};
+use weft_artifact::{ArrayType, Layout};
 
 use crate::{
     frontend::{
@@ -10,7 +10,7 @@ use crate::{
         ty::{ArrayTy, Sites},
         value::{ArrayValue, Atom, Value},
     },
-    ir::{Const, ConstantArray, ExprId, ExprKind, Space, Type},
+    ir::{Const, ConstantArray, ExprKind, Space},
     request::CapturedArray,
     source::Span,
 };
@@ -54,24 +54,6 @@ impl FnLowerer<'_> {
         let data = Atom::Local(self.b.temp(data, span));
         let shape = array.shape.iter().map(|extent| Atom::Int(*extent as i64)).collect();
         Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
-    }
-
-    /// The address of a constant array with these bytes.
-    pub(super) fn constant_table(&mut self, name: &str, elem: Scalar, bytes: &[u8], span: Span) -> ExprId {
-        let constants = &mut self.cx.module.constants;
-        let known =
-            constants.iter().find(|(_, known)| known.name == name && known.elem == elem && *known.bytes == *bytes);
-        let (id, space) = match known {
-            Some((id, known)) => (id, known.space),
-            None => {
-                let used: usize = constants.iter().map(|(_, known)| known.bytes.len()).sum();
-                let space = if used + bytes.len() <= CONSTANT_MEMORY { Space::Constant } else { Space::Global };
-                let (align, at) = (elem.size_bytes().max(LEAST_ALIGN), self.at(span));
-                let table = ConstantArray { name: name.to_owned(), elem, bytes: bytes.into(), align, space, span: at };
-                (self.cx.module.constants.push(table), space)
-            }
-        };
-        self.b.expr(ExprKind::ConstBase(id), Type::Ptr(elem, space), span)
     }
 
     /// An array on the device, by its address.

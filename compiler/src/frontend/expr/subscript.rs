@@ -16,16 +16,13 @@ use crate::{
         ty::{ArrayTy, Ty},
         value::{ArrayValue, Atom, Value},
     },
-    ir::{Align, BinaryOp, Built, CompareOp, Const, ExprId, ExprKind, LocalId, Type},
+    ir::{BinaryOp, CompareOp, ExprId, ExprKind, Type},
     source::Span,
 };
 
 /// The maximum step of a slice. It exceeds every extent, so longer steps select the same element, and the sum of an
 /// extent and a step fits 64 bits.
 const LONGEST_STEP: i64 = 1 << 62;
-
-/// The maximum number of constant items that are selected by comparisons of the index. More are in a constant array.
-const MAX_SELECTED_ITEMS: usize = 8;
 
 impl FnLowerer<'_> {
     /// `base[indices]` as a value.
@@ -506,7 +503,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// `items[index]` for an index that is not constant, of items of one type.
+    /// `items[index]` for an index that is not constant: a chain of selections over items of one type.
     fn tuple_item_select(&mut self, mut items: Vec<Value>, index: ExprId, span: Span) -> Value {
         if items.iter().any(|item| item.ty().is_poison()) {
             if !self.is_dry() {
@@ -541,68 +538,25 @@ impl FnLowerer<'_> {
             let outside = self.b.compare(CompareOp::Ge, at, end, span);
             self.end_thread_if(outside, Exception::builtin("IndexError", "tuple index out of range"), span);
         }
-        let mut flat: Vec<Vec<ExprId>> = Vec::with_capacity(items.len());
-        for item in items {
+        let mut chosen: Option<Vec<ExprId>> = None;
+        for (number, item) in items.into_iter().enumerate() {
             let Some(item) = self.try_convert(item, &first, span) else { return Value::Poison };
-            flat.push(self.flatten(item, span));
+            let parts = self.flatten(item, span);
+            chosen = Some(match chosen {
+                None => parts,
+                Some(before) => parts
+                    .into_iter()
+                    .zip(before)
+                    .map(|(part, before)| {
+                        let (at, number) = (self.b.read(index, span), self.b.i64(number as i64, span));
+                        let here = self.b.compare(CompareOp::Eq, at, number, span);
+                        self.b.select(here, part, before, span)
+                    })
+                    .collect(),
+            });
         }
-        let n_parts = flat.first().map_or(0, Vec::len);
-        let mut locals = Vec::with_capacity(n_parts);
-        for part in 0..n_parts {
-            let items: Vec<ExprId> = flat.iter().filter_map(|parts| parts.get(part).copied()).collect();
-            let chosen = match self.load_constant_item(&items, index, span) {
-                Some(item) => item,
-                None => self.select_item(items, index, span),
-            };
-            locals.push(self.b.temp(chosen, span));
-        }
+        let locals: Vec<_> = chosen.unwrap_or_default().into_iter().map(|part| self.b.temp(part, span)).collect();
         self.rebuild(&first, &mut locals.into_iter(), span)
-    }
-
-    /// A chain of selections: the item at an index, or the first one if the index is out of range.
-    fn select_item(&mut self, items: Vec<ExprId>, index: LocalId, span: Span) -> ExprId {
-        let mut items = items.into_iter();
-        let first = items.next().unwrap_or_else(|| self.b.i64(0, span));
-        items.zip(1..).fold(first, |before, (item, number)| {
-            let (at, number) = (self.b.read(index, span), self.b.i64(number, span));
-            let here = self.b.compare(CompareOp::Eq, at, number, span);
-            self.b.select(here, item, before, span)
-        })
-    }
-
-    /// The same as an element of a constant array, if there are many items and all are constants.
-    fn load_constant_item(&mut self, items: &[ExprId], index: LocalId, span: Span) -> Option<ExprId> {
-        if items.len() <= MAX_SELECTED_ITEMS || self.is_dry() {
-            return None;
-        }
-        let elem = self.b.ty(*items.first()?).scalar()?;
-        let mut bytes = Vec::new();
-        for item in items {
-            let Built::Const(value) = self.b.built(*item) else { return None };
-            bytes.extend(bytes_of(value, elem)?);
-        }
-        let base = self.constant_table("items", elem, &bytes, span);
-        let (at, len) = (self.b.read(index, span), items.len() as i128);
-        let unsigned = self.b.convert(at, Type::Scalar(Scalar::U64), span);
-        let len = self.b.int(Scalar::U64, len, span);
-        let within = self.b.compare(CompareOp::Lt, unsigned, len, span);
-        let (at, zero) = (self.b.read(index, span), self.b.i64(0, span));
-        let at = self.b.select(within, at, zero, span);
-        let ty = self.b.ty(base);
-        let pointer = self.b.expr(ExprKind::Offset { base, index: at, scale: 1 }, ty, span);
-        Some(self.b.expr(ExprKind::Load(pointer, Align::Natural), Type::Scalar(elem), span))
-    }
-}
-
-/// The bytes of a constant in memory. Of an integer or a float of 32 or 64 bits.
-fn bytes_of(value: Const, elem: Scalar) -> Option<Vec<u8>> {
-    match (value, elem) {
-        (Const::Int(value), elem) if elem.is_int() => {
-            value.to_le_bytes().get(..usize::try_from(elem.size_bytes()).ok()?).map(<[u8]>::to_vec)
-        }
-        (Const::Float(value), Scalar::F32) => Some((value as f32).to_le_bytes().to_vec()),
-        (Const::Float(value), Scalar::F64) => Some(value.to_le_bytes().to_vec()),
-        (Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::Null | Const::Address(_), _) => None,
     }
 }
 

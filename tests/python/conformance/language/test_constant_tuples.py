@@ -1,4 +1,4 @@
-"""Items of tuples at an index that is not constant: many constant items are in a constant array."""
+"""Items of tuples at an index that is not constant."""
 
 from __future__ import annotations
 
