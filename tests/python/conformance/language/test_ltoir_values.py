@@ -192,31 +192,36 @@ def floats(p, v):
     return v
 
 
+def updating(function):
+    @cuda.jit("void(CPointer(int32))")
+    def kernel(p):
+        i = cuda.grid(1)
+        function(p, i, i * 7 - 300)
+
+    return kernel
+
+
+def updating_floats(function):
+    @cuda.jit("void(CPointer(float32))")
+    def kernel(p):
+        function(p, np.float32(cuda.grid(1) - 50))
+
+    return kernel
+
+
 def test_atomic_operations() -> None:
     external = linked(updates, "int32(CPointer(int32), int32, int32)", "lto_updates")
-    own = cuda.jit(device=True)(updates)
     seen = []
-    for function in (own, external):
-
-        @cuda.jit("void(CPointer(int32))")
-        def kernel(p, function=function):
-            i = cuda.grid(1)
-            function(p, i, i * 7 - 300)
-
+    for function in (cuda.jit(device=True)(updates), external):
         p = cuda.to_device(np.array([0, -(2**31), 2**31 - 1, 0, 0, -1, 0, 0, 0], np.int32))
-        launched(kernel, 8, 1, p.device_pointer)
+        launched(updating(function), 8, 1, p.device_pointer)
         seen.append(p.copy_to_host().tolist())
     assert seen[0] == seen[1]
-    external, own = linked(floats, "float32(CPointer(float32), float32)", "lto_floats"), cuda.jit(device=True)(floats)
+    external = linked(floats, "float32(CPointer(float32), float32)", "lto_floats")
     seen.clear()
-    for function in (own, external):
-
-        @cuda.jit("void(CPointer(float32))")
-        def of_floats(p, function=function):
-            function(p, np.float32(cuda.grid(1) - 50))
-
+    for function in (cuda.jit(device=True)(floats), external):
         p = cuda.to_device(np.array([0, -1e30, 1e30], np.float32))
-        launched(of_floats, 4, 32, p.device_pointer)
+        launched(updating_floats(function), 4, 32, p.device_pointer)
         seen.append(p.copy_to_host().tolist())
     assert seen[0] == seen[1]
 
