@@ -13,7 +13,7 @@ use libloading::Library;
 
 use super::{
     driver::file_of,
-    tools::{find, open, text},
+    tools::{functions, open, text},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -42,22 +42,6 @@ pub struct LtoOptions {
 
 /// A program of libNVVM's.
 type Program = *mut c_void;
-
-/// Declares the functions: field, symbol, parameters; all return an error number.
-macro_rules! functions {
-    ($($name:ident = $symbol:literal ($($ty:ty),*);)*) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($ty),*) -> c_int,)*
-        }
-
-        impl Functions {
-            fn of(library: &Library) -> Result<Self, Error> {
-                // SAFETY: the symbols have these types in nvvm.h.
-                Ok(Self { $($name: unsafe { find(library, $symbol) }?,)* })
-            }
-        }
-    };
-}
 
 functions! {
     create = "nvvmCreateProgram" (*mut Program);

@@ -13,7 +13,7 @@ use libloading::Library;
 
 use super::{
     driver::file_of,
-    tools::{find, open, text},
+    tools::{find, functions, open, text},
 };
 use crate::{
     code::LinkedKind,
@@ -37,22 +37,6 @@ const NO_LTO_IR: [&str; 2] = ["NVVM_ERROR_NO_MODULE_IN_PROGRAM", "ERROR 8 in nvv
 
 /// A link of nvJitLink's.
 type Handle = *mut c_void;
-
-/// Declares the functions: field, symbol, parameters; all return an error number.
-macro_rules! functions {
-    ($($name:ident = $symbol:literal ($($ty:ty),*);)*) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($ty),*) -> c_int,)*
-        }
-
-        impl Functions {
-            fn of(library: &Library) -> Result<Self, Error> {
-                // SAFETY: the symbols have these types in nvJitLink.h.
-                Ok(Self { $($name: unsafe { find(library, $symbol) }?,)* })
-            }
-        }
-    };
-}
 
 functions! {
     create = "nvJitLinkCreate" (*mut Handle, c_uint, *const *const c_char);

@@ -10,6 +10,24 @@ use crate::{
     toolkit::{Toolkit, ToolkitLibrary, newest},
 };
 
+/// Declares the functions of a library that all return an error number: field, symbol, parameters. `Functions::of` finds
+/// them.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal ($($ty:ty),*);)*) => {
+        struct Functions {
+            $($name: unsafe extern "C" fn($($ty),*) -> std::ffi::c_int,)*
+        }
+
+        impl Functions {
+            fn of(library: &libloading::Library) -> Result<Self, $crate::error::Error> {
+                // SAFETY: the symbols have these types in the library's header.
+                Ok(Self { $($name: unsafe { $crate::cuda::tools::find(library, $symbol) }?,)* })
+            }
+        }
+    };
+}
+pub(super) use functions;
+
 /// Opens a library: the file that the setting names, or the first that is found.
 ///
 /// # Errors
