@@ -21,8 +21,9 @@
 //!   neighbors an iteration accesses; LLVM would unroll the loop only after index-set splitting;
 //! - exchange values in a warp: the distance of a shuffle becomes a constant, for which the lanes' cells are contiguous.
 //!
-//! [`write_out_short`] also unrolls other loops of few iterations. Loops with other operations ([`StmtKind::Op`]), such
-//! as barriers of the block, remain.
+//! [`write_out_short`] also unrolls other loops of few iterations, and [`write_out_indexing`] those over thread-local arrays
+//! for [`local_arrays`](super::local_arrays). Loops with other operations ([`StmtKind::Op`]), such as barriers of the block,
+//! remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +40,10 @@ use crate::{
 };
 
 /// Highest trip count of an unrolled loop.
-const MAX_TRIP_COUNT: usize = 64;
+const MAX_TRIP_COUNT: usize = 32;
 
 /// Most expressions of all copies of a body together.
-const MAX_EXPRS: usize = 4000;
+const MAX_EXPRS: usize = 1200;
 
 /// Most expressions that the copies of loops over thread-local arrays add to a kernel.
 const MAX_INDEXING_EXPRS: usize = 16000;
