@@ -7,6 +7,7 @@ pub mod cuda;
 mod edges;
 mod error;
 mod executor;
+mod foreign;
 mod graph;
 mod launch;
 mod libdevice;
@@ -27,10 +28,10 @@ pub use cpu::lower_thread_priority;
 pub use edges::Edges;
 pub use error::{Error, ErrorKind};
 pub use executor::{
-    Allocator, Arguments, Buffer, CachePreference, DeviceAttributes, Event, Executor, Function, FunctionAttributes,
-    HostCode, HostKind, HostLoader, HostMemory, LaunchConfig, Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared,
-    Stream,
+    Allocator, Buffer, DeviceAttributes, Event, Executor, HostCode, HostKind, HostLoader, HostMemory, LaunchConfig,
+    Lent, LoadedKernel, Module, Part, PartMut, Poll, Shared, Stream,
 };
+pub use foreign::{CachePreference, Function, FunctionArguments, FunctionAttributes};
 pub use graph::{Graph, MemoryKind, MemoryLocation, Node, Step};
 pub use libdevice::Libdevice;
 pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};

@@ -8,11 +8,13 @@ use support::{
     config, cpu, expect_error,
     fake::{build_driver, device, in_process, trace_file, traced, with_driver},
 };
-use weft_runtime::{Arguments, CachePreference, ErrorKind, Executor, Function, FunctionAttributes, LaunchConfig};
+use weft_runtime::{
+    CachePreference, ErrorKind, Executor, Function, FunctionArguments, FunctionAttributes, LaunchConfig,
+};
 
 /// The arguments of a kernel that writes to `out`.
-fn arguments(out: &mut [u8], values: &[&[u8]]) -> Arguments {
-    let mut arguments = Arguments::default();
+fn arguments(out: &mut [u8], values: &[&[u8]]) -> FunctionArguments {
+    let mut arguments = FunctionArguments::default();
     arguments.push(&(out.as_mut_ptr().expose_provenance() as u64).to_ne_bytes());
     for value in values {
         arguments.push(value);

@@ -4,8 +4,9 @@
 //! is one compiled kernel, for which [`answers`] supplies the compiler with overloaded functions; [`inspect`] has its
 //! properties. [`foreign`] compiles code for other programs, [`graph`] records launches, [`prepared`] is a launch with
 //! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
-//! [`staging`] copies its host arrays, [`modules`] loads code of any compiler and launches its functions, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
+//! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
 //! calls. [`variants`] chooses which variant of a kernel a launch runs, and [`explain`] describes the variants.
+//! [`modules`] loads code of any compiler and launches its functions.
 
 mod answers;
 pub(crate) mod around;

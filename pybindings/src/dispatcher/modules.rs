@@ -10,7 +10,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyList},
 };
-use weft_runtime::{Arguments, CachePreference, Executor, Function, FunctionAttributes, Module, Stream};
+use weft_runtime::{CachePreference, Executor, Function, FunctionArguments, FunctionAttributes, Module, Stream};
 
 use super::{
     launcher::launch_config,
@@ -233,7 +233,7 @@ impl LoadedFunction {
         devices::check_fork(py)?;
         recording::refuse("launch a function of a module")?;
         let config = launch_config(griddim, blockdim, sharedmem, None)?;
-        let (mut arguments, mut memories) = (Arguments::default(), Vec::new());
+        let (mut arguments, mut memories) = (FunctionArguments::default(), Vec::new());
         for (number, arg) in args.iter().enumerate() {
             if let Ok(bytes) = arg.cast::<PyBytes>() {
                 arguments.push(bytes.as_bytes());

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Arguments, CachePreference, Function, FunctionAttributes, LaunchConfig, LoadedKernel, Stream},
+    executor::{LaunchConfig, LoadedKernel, Stream},
+    foreign::{CachePreference, Function, FunctionArguments, FunctionAttributes},
     profiler_ranges,
 };
 
@@ -56,7 +57,7 @@ impl CudaFunction {
     }
 
     /// Compares the arguments with the parameters, where the driver reports these.
-    fn check(&self, arguments: &Arguments) -> Result<(), Error> {
+    fn check(&self, arguments: &FunctionArguments) -> Result<(), Error> {
         let Some(expected) = &self.parameter_sizes else { return Ok(()) };
         let refused = |message| Err(Error::new(ErrorKind::Value, message));
         let count = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -118,7 +119,7 @@ impl Function for CudaFunction {
         &self,
         config: &LaunchConfig,
         stream: Option<&dyn Stream>,
-        arguments: &mut Arguments,
+        arguments: &mut FunctionArguments,
         cooperative: bool,
     ) -> Result<(), Error> {
         self.kernel.check(config, 0)?;

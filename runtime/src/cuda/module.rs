@@ -29,7 +29,8 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    executor::{Function, LaunchConfig, LoadedKernel, Module, Poll, Stream},
+    executor::{LaunchConfig, LoadedKernel, Module, Poll, Stream},
+    foreign::Function,
     launch::{self, KernelLimits, LastLaunch},
     occupancy::{USUAL_BLOCK, best_block},
     profiler_ranges,
