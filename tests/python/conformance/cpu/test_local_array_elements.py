@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 from harness import module
-from weft import cuda
+from weft import _weft, cuda
 
 KERNEL = """
 import numpy as np
@@ -20,7 +20,7 @@ FEW = 3
 
 
 @cuda.jit(device=True)
-def turned(of, into):
+def rotated(of, into):
     for k in range(4):
         into[(k + 1) % 4] = of[k] + k
 
@@ -46,7 +46,7 @@ import numpy as np
 FEW = 3
 
 
-def turned(of, into):
+def rotated(of, into):
     for k in range(4):
         into[(k + 1) % 4] = of[k] + k
 
@@ -169,7 +169,7 @@ BODIES = {
         for k in range(4):
             a[k] = x[k, i]
         for step in range(n):
-            turned(a, b)
+            rotated(a, b)
             for k in range(4):
                 a[k] = b[k] % 997 - step
             a[step % 4] += total_of(b)
@@ -205,9 +205,9 @@ BODIES = {
         for k in range(3):
             a[k] = x[k, i]
         for step in range(n):
-            for turn in range(step % 3):
-                a[0] += a[1] * turn
-                a[1] = (a[2] + turn) % 50
+            for again in range(step % 3):
+                a[0] += a[1] * again
+                a[1] = (a[2] + again) % 50
             a[2] += 1
         for k in range(3):
             out[k, i] = a[k]
@@ -259,3 +259,16 @@ def test_the_address_of_an_element():
             a[2] += a[1]
             a[3] += a[2]
         assert out[i] == a[0] + a[1] * 10 + a[2] * 100 + a[3] * 1000
+
+
+REPLACED = ["a recurrence of several values", "two dimensions", "a branch", "negative indices"]
+KEPT = ["an index from the data", "device functions"]
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", [*REPLACED, *KEPT])
+def test_which_arrays_are_replaced(name):
+    kernel = made(KERNEL, BODIES[name], "cuda.local.array").kernel
+    kernel[1, 32](np.ones((5, 32), np.int64), 2, np.zeros((4, 32), np.int64))
+    names = {name for _, _, names in _weft.plan_features(kernel) for name in names}
+    assert ("scalar-replacement" in names) == (name in REPLACED)

@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 from harness import module
-from weft import cuda
+from weft import _weft, cuda
 
 TABLE = np.array([3, -1, 4, 1, -5, 9, 2, 6, -5, 3, 5, 8, -9, 7, 9, 3] * 4, dtype=np.int64)
 FULL = 0xFFFFFFFF
@@ -314,3 +314,25 @@ def test_an_exchange_in_each_iteration(rows, depth):
     weights = np.arange(depth)
     expected = x[:, 0] + (x.sum(axis=2) * weights).sum(axis=1)[:, None]
     assert (out == expected).all()
+
+
+def features(kernel):
+    return {name for _, _, names in _weft.plan_features(kernel) for name in names}
+
+
+UNROLLED = ["halving", "shifting", "two variables", "a flag", "as many iterations as are unrolled"]
+KEPT = ["no iteration", "more iterations", "an exit in the middle", "a step that depends on the data"]
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", [*UNROLLED, *KEPT])
+def test_which_loops_are_unrolled(name):
+    kernel = made(KERNEL, BODIES[name]).kernel
+    kernel[1, 32](np.zeros(32, np.int64), 23, np.zeros(32, np.int64))
+    assert ("full-unroll" in features(kernel)) == (name in UNROLLED)
+
+
+@pytest.mark.cpu
+def test_a_warp_whose_accumulator_is_no_counter_is_a_block():
+    sums_of_rows[1, 64](np.zeros((2, 3, 32), np.int64), np.zeros((2, 32), np.int64))
+    assert {"warp-as-block", "full-unroll"} <= features(sums_of_rows)
