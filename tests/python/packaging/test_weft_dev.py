@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import subprocess
@@ -121,3 +122,45 @@ def test_the_commit_of_the_page(weft_dev, monkeypatch, changed, expected):
     completed = subprocess.CompletedProcess
     monkeypatch.setattr(weft_dev.subprocess, "run", lambda argv, **_: completed(argv, 0, stdout=answers[argv[1]]))
     assert weft_dev.commit(besides=ROOT / "docs" / "numba-compatibility.md") == expected
+
+
+@pytest.fixture
+def commands(weft_dev, monkeypatch):
+    """What `test` runs, in order: the last words of commands, with those of `meanwhile` in brackets."""
+    ran = []
+
+    def words(argv):
+        return " ".join(map(str, argv)).replace(f"{ROOT}/", "")
+
+    @contextlib.contextmanager
+    def meanwhile(title, *argv, **_):
+        ran.append(f"[{words(argv)}")
+        yield
+        ran.append(f"{words(argv)}]")
+
+    for name in ("setup", "lint_steps", "build_extension"):
+        monkeypatch.setattr(weft_dev, name, lambda **_: None)
+    monkeypatch.setattr(weft_dev, "release_build", contextlib.nullcontext)
+    monkeypatch.setattr(weft_dev, "build_wheel", lambda: Path("weft.whl"))
+    monkeypatch.setattr(weft_dev, "missing_gpu", lambda: "none here")
+    monkeypatch.setattr(weft_dev, "meanwhile", meanwhile)
+    monkeypatch.setattr(weft_dev, "run", lambda *argv, **_: ran.append(words(argv)))
+    return ran
+
+
+def test_the_site_and_the_wheel_are_tested_beside_the_kernels(weft_dev, commands):
+    weft_dev.test()
+    begun = [command[1:] for command in commands if command.startswith("[")]
+    assert all(command.endswith(end) for command, end in zip(begun, ("docs --test", "--device cpu"), strict=True))
+    assert "tests/python/packaging" in begun[1]
+    inside = commands[commands.index(f"[{begun[1]}") + 1 : commands.index(f"{begun[1]}]")]
+    assert len(inside) == 1 + 2 + 2 + 1  # all tests, coarsened by 2 factors, by 2 plans, by Python's interpreter
+    assert all(" pytest " in command for command in inside)
+    assert commands[0] == "cargo test --locked --no-fail-fast"
+
+
+def test_quick_tests_neither_the_site_nor_the_wheel(weft_dev, commands):
+    weft_dev.test("--quick")
+    assert len(commands) == 1 + 6
+    assert not [command for command in commands if "docs" in command or "[" in command]
+    assert "the site and the wheel" in [title for title, _, _ in weft_dev.RESULTS]
