@@ -187,6 +187,14 @@ def main() -> int:
         parser.error("--repeats: there must be 1 at least")
     if options.json and not options.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no folder {options.json.absolute().parent}")
+    chosen = {
+        which: [case for case in cases if options.only in case.name and case.name in NAMES]
+        for which, cases in SETS.items()
+        if options.set in (None, which)
+    }
+    names = [case.name for cases in chosen.values() for case in cases]
+    if not names:
+        parser.error(f"--only: no kernel's name contains {options.only!r}")
     threads = dict.fromkeys(("WEFT_CPU_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), str(options.threads))
     os.environ |= {"WEFT_DEVICE": "cpu", "WEFT_CACHE": "off", **threads}
     if options.clock == "processor":
@@ -196,7 +204,7 @@ def main() -> int:
     gathered = {}
     with tempfile.TemporaryDirectory() as folder:
         programs = {
-            "C": start(lambda: C(folder, tuple(options.flags.split()))),
+            "C": start(lambda: C(folder, names, tuple(options.flags.split()))),
             "weft": Weft(cuda),
             NUMPY_TYPING: Weft(cuda, NUMPY_TYPING),
             "numba": "left out" if options.without_numba else start(Numba),
@@ -207,14 +215,11 @@ def main() -> int:
             "load": os.getloadavg()[0],
         }  # fmt: skip
         facts |= {name: each.version for name, each in programs.items() if isinstance(each, C | Numba)}
-        for which, cases in SETS.items():
-            chosen = [case for case in cases if options.only in case.name and case.name in NAMES]
-            if chosen and options.set in (None, which):
+        for which, cases in chosen.items():
+            if cases:
                 print(f"\nThe {which} set: {tables.cpu_facts(facts)}\n")
-                figures = run_set(cuda, chosen, options.repeats, programs, facts)
+                figures = run_set(cuda, cases, options.repeats, programs, facts)
                 gathered["cpu" if which == "first" else f"cpu-{which}"] = figures
-    if not gathered:
-        parser.error(f"--only: no kernel's name contains {options.only!r}")
     for name, figures in gathered.items():
         if out := os.environ.get("OUT"):
             (Path(out) / f"{name}.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")

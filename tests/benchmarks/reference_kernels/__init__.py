@@ -28,7 +28,7 @@ from third.filters import MASK, TAPS
 from third.transforms import ROUNDS, START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from suite import Case, Work
 
@@ -117,12 +117,12 @@ def signed(values: Any) -> str:
 
 
 class C:
-    """The functions of all C files, compiled by gcc into a folder, which outlives them.
+    """The functions of the kernels' C files, compiled by gcc into a folder, which outlives them.
 
     Raises ``FileNotFoundError`` if there is no gcc, and ``ValueError`` if it rejects its flags.
     """
 
-    def __init__(self, folder: str, flags: tuple[str, ...] = FLAGS) -> None:
+    def __init__(self, folder: str, kernels: Iterable[str], flags: tuple[str, ...] = FLAGS) -> None:
         if not (gcc := shutil.which("gcc")):
             raise FileNotFoundError("no gcc here")
         told = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=True).stdout
@@ -143,7 +143,7 @@ class C:
         (Path(folder) / "constants.h").write_text(constants, encoding="utf-8")
         library = Path(folder) / "reference_kernels.so"
         command = [gcc, "-std=gnu11", "-fopenmp", "-shared", "-fPIC", f"-I{folder}", *flags]
-        sources = sorted(map(str, FOLDER.glob("*.c")))
+        sources = [str(FOLDER / f"{file}.c") for file in sorted({NAMES[name].split(".")[0] for name in kernels})]
         done = subprocess.run(
             [*command, "-o", str(library), *sources, "-lm"], capture_output=True, text=True, check=False
         )
