@@ -97,6 +97,7 @@ pub(crate) const ALL: &[&str] = &[
     "warp-leaders",
     "warp-operations",
     "warp-uniform-group",
+    "while-induction",
     "wrapping-guard",
     "xor-partner-split",
 ];

@@ -304,6 +304,7 @@ impl Plan {
                 rewrites.step(name, (&mut function, &mut body), rewrite);
             };
             step("structured-continue", |_, body| structurize::without_continue(body));
+            step("while-induction", |function, body| structurize::with_steps(function, body));
             step("sign-unswitching", unswitch_signs::part);
             if options.scalar_replacement {
                 rewrites.step("scalar-replacement", (&mut function, &mut body), |function, body| {

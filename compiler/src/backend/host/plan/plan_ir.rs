@@ -73,7 +73,7 @@ pub(crate) enum Node {
     Strips(Box<Strips>),
     /// A loop at the level of the block: it contains a barrier, or is interchanged with the thread loop.
     Loop {
-        /// The induction variable, if the loop counts up to a limit.
+        /// The induction variable, if the loop counts up or down to a limit.
         counter: Option<LocalId>,
         /// The mask of the threads that reach the loop. All if `None`; the guard applies in addition.
         active: Option<MaskId>,

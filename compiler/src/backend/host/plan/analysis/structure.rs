@@ -79,6 +79,58 @@ pub(crate) fn counter_by(function: &Function, body: &[Stmt], step: &[Stmt]) -> O
     (!assigned && function.local(counter) == Some(*local)).then_some((*local, limit, by))
 }
 
+/// The induction variable of a loop that ends: [`counter`] of a loop that counts up, or the variable of a loop that
+/// counts down by one while it is greater than a limit.
+pub(crate) fn induction_variable(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<LocalId> {
+    counter(function, body, step).map(|(counter, _)| counter).or_else(|| counter_down(function, body, step))
+}
+
+/// The induction variable of a loop that tests `counter > limit` or `counter >= constant` first, and whose step
+/// subtracts one, which cannot overflow above a limit.
+fn counter_down(function: &Function, body: &[Stmt], step: &[Stmt]) -> Option<LocalId> {
+    let local = decremented(function, step).filter(|&(_, by)| by == 1)?.0;
+    let (test, rest) = body.split_first()?;
+    let ExprKind::Unary(UnaryOp::Not, holds) = function.exprs[test.kind.exit_condition()?].kind else { return None };
+    let ExprKind::Compare(op, counter, limit) = function.exprs[holds].kind else { return None };
+    let ends = match op {
+        CompareOp::Gt => true,
+        CompareOp::Ge => function.int(limit).is_some_and(|limit| limit > i128::from(i32::MIN)),
+        CompareOp::Eq | CompareOp::Ne | CompareOp::Lt | CompareOp::Le => false,
+    };
+    let mut assigned = false;
+    for_each_stmt(rest, &mut |stmt| assigned |= stmt.kind.assigned().contains(&local));
+    (ends && !assigned && function.local(counter) == Some(local)).then_some(local)
+}
+
+/// The local from which the step of a loop subtracts a positive constant, and that constant.
+pub(crate) fn decremented(function: &Function, step: &[Stmt]) -> Option<(LocalId, i128)> {
+    let [Stmt { kind: StmtKind::Assign(local, value), .. }] = step else { return None };
+    let ExprKind::Binary(op, counter, by) = function.exprs[*value].kind else { return None };
+    let by = function.int(by)?;
+    let by = match op {
+        BinaryOp::Add | BinaryOp::AddExact => by.checked_neg()?,
+        BinaryOp::Sub | BinaryOp::SubExact => by,
+        BinaryOp::Mul
+        | BinaryOp::MulExact
+        | BinaryOp::Div
+        | BinaryOp::FloorDiv
+        | BinaryOp::FloorMod
+        | BinaryOp::DivNonneg
+        | BinaryOp::ModNonneg
+        | BinaryOp::Pow
+        | BinaryOp::And
+        | BinaryOp::Or
+        | BinaryOp::Xor
+        | BinaryOp::Min
+        | BinaryOp::Max
+        | BinaryOp::Shl
+        | BinaryOp::Shr => return None,
+    };
+    let is_counter =
+        function.local(counter) == Some(*local) && matches!(function.locals[*local].ty, Type::I64 | Type::I32);
+    (is_counter && by > 0).then_some((*local, by))
+}
+
 /// A barrier at the end of an iteration, which marks the loop for interchange with the thread loop. It is legal because
 /// nothing orders the threads between two barriers.
 pub(crate) fn cut_here(span: Span) -> Stmt {

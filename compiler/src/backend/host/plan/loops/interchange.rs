@@ -34,7 +34,7 @@ use crate::{
             gathers::Loaded,
             recurrences,
             strides::{Form, Forms},
-            structure::{OTHERWISE, Path, counter, cut_here, holds_barrier, list_at},
+            structure::{OTHERWISE, Path, counter, cut_here, decremented, holds_barrier, induction_variable, list_at},
         },
         loops::{
             grid_stride::{self, Stride},
@@ -118,7 +118,7 @@ pub(crate) fn interchange_loops(
     let mut loops = vec![0_u32; function.locals.len()];
     for_each_stmt(body, &mut |stmt| {
         if let StmtKind::Loop { body, step } = &stmt.kind
-            && let Some((counter, _)) = counter(function, body, step)
+            && let Some(counter) = induction_variable(function, body, step)
         {
             loops[counter.index()] += 1;
         }
@@ -260,37 +260,53 @@ pub(crate) fn calls_math(function: &Function, block: &[Stmt]) -> bool {
     for_each_stmt(block, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
-                calls_math |= !matches!(
-                    of,
-                    MathFn::Bits
-                        | MathFn::CanonicalNan
-                        | MathFn::Ceil
-                        | MathFn::Copysign
-                        | MathFn::Floor
-                        | MathFn::Fma
-                        | MathFn::Isfinite
-                        | MathFn::Isinf
-                        | MathFn::Isnan
-                        | MathFn::OfBits
-                        | MathFn::RoundEven
-                        | MathFn::Sqrt
-                        | MathFn::Trunc
-                );
+                calls_math |= !is_short_math(of);
             }
         });
     });
     calls_math
 }
 
-/// The constant of at most [`MAX_SHORT_TRIP_COUNT`] that the exit test at the start of the body compares with.
-fn short_trip_count(function: &Function, body: &[Stmt]) -> Option<i128> {
+/// Whether a math function is a few instructions.
+pub(crate) fn is_short_math(of: MathFn) -> bool {
+    matches!(
+        of,
+        MathFn::Bits
+            | MathFn::CanonicalNan
+            | MathFn::Ceil
+            | MathFn::Copysign
+            | MathFn::Floor
+            | MathFn::Fma
+            | MathFn::Isfinite
+            | MathFn::Isinf
+            | MathFn::Isnan
+            | MathFn::OfBits
+            | MathFn::RoundEven
+            | MathFn::Sqrt
+            | MathFn::Trunc
+    )
+}
+
+/// The trip count of a loop, if it seems to be at most [`MAX_SHORT_TRIP_COUNT`]: the constant that the exit test at the
+/// start of the body compares with, or the distance to it from the constant that a loop begins to count down from.
+/// `before` are the statements before the loop.
+fn short_trip_count(function: &Function, before: &[Stmt], body: &[Stmt], step: &[Stmt]) -> Option<i128> {
     let Some(Stmt { kind: StmtKind::If { cond, .. }, .. }) = body.first() else { return None };
+    let counts_down = decremented(function, step);
     let mut trip_count = None;
     for_each_expr(function, *cond, &mut |id| {
         let ExprKind::Compare(_, a, b) = function.exprs[id].kind else { return };
-        trip_count = trip_count.or([a, b]
-            .into_iter()
-            .find_map(|side| function.int(side).filter(|value| value.abs() <= MAX_SHORT_TRIP_COUNT)));
+        let Some(limit) = [a, b].into_iter().find_map(|side| function.int(side)) else { return };
+        let compared = [a, b].map(|side| function.local(side));
+        let this = match counts_down {
+            Some((counter, by)) if compared.contains(&Some(counter)) => {
+                let last = before.iter().rev().find(|stmt| stmt.kind.assigned().contains(&counter));
+                let Some(Stmt { kind: StmtKind::Assign(_, first), .. }) = last else { return };
+                function.int(*first).map(|first| (first - limit).max(0) / by)
+            }
+            Some(_) | None => Some(limit.abs()),
+        };
+        trip_count = trip_count.or(this.filter(|&this| this <= MAX_SHORT_TRIP_COUNT));
     });
     trip_count
 }
@@ -320,12 +336,12 @@ fn interchange_uniform(
     let InterchangeKinds { strided: may_stride, math: may_compute, .. } = kinds;
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last()?;
-    let list = list_at(&mut attempt, outer)?;
-    let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, span }) = list.get_mut(index) else { return None };
+    let (before, list) = list_at(&mut attempt, outer)?.split_at_mut_checked(index)?;
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, span }) = list.first_mut() else { return None };
     let counts = counter(function, iteration, step);
-    let counter = counts.map(|(counter, _)| counter);
+    let counter = induction_variable(function, iteration, step);
     let calls_math = may_compute && calls_math(function, iteration);
-    let trip_count = short_trip_count(function, iteration).filter(|_| !calls_math);
+    let trip_count = short_trip_count(function, before, iteration, step).filter(|_| !calls_math);
     let is_short = trip_count.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.

@@ -15,10 +15,29 @@
 
 use crate::{
     analysis::escapes,
-    backend::host::plan::analysis::structure::holds_barrier,
-    ir::{Block, ExprId, Stmt, StmtKind},
+    backend::host::plan::analysis::structure::{holds_barrier, induction_variable},
+    ir::{Block, ExprId, Function, Stmt, StmtKind},
     source::Span,
 };
+
+/// Makes the last statement of a loop's body the loop's step, if the loop then has an induction variable, as in
+/// `while i < n: …; i += 1`. Legal for loops without a step and without a `continue`: each iteration that does not leave
+/// the loop ends with the last statement of its body.
+pub(crate) fn with_steps(function: &Function, list: &mut Block) {
+    for stmt in list {
+        for inner in stmt.kind.blocks_mut().into_iter().flatten() {
+            with_steps(function, inner);
+        }
+        if let StmtKind::Loop { body, step } = &mut stmt.kind
+            && step.is_empty()
+            && !escapes(body).continues
+            && let Some((last, rest)) = body.split_last()
+            && induction_variable(function, rest, std::slice::from_ref(last)).is_some()
+        {
+            step.extend(body.pop());
+        }
+    }
+}
 
 /// Structurizes the loops of a body that contain a `continue` and no barrier.
 pub(crate) fn without_continue(list: &mut Block) {

@@ -27,7 +27,7 @@ use crate::{
     backend::host::plan::{
         analysis::{
             divergence::Uniformity,
-            structure::{counter, holds_barrier, is_barrier},
+            structure::{holds_barrier, induction_variable, is_barrier},
         },
         loops::masked_exits::MaskedLoop,
         plan_ir::{Cut, Guard, MaskId, Node, Runs, Segment},
@@ -395,7 +395,7 @@ impl Cutter<'_> {
                 self.loops += 1;
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
                 self.masks.extend(continue_mask.map(|mask| (mask, Kind::Iteration)));
-                let counter = counter(self.function, body, step).map(|(counter, _)| counter);
+                let counter = induction_variable(self.function, body, step);
                 // The barrier at the end of the body was inserted by a loop transformation.
                 let mut is_marked = body.iter().any(|stmt| {
                     matches!(stmt.kind, StmtKind::If { cond, .. } if self.masked_loops.iter().any(|of| of.few_active == cond))
