@@ -55,6 +55,8 @@ pub(crate) struct FunctionEmitter<'a, 'ctx> {
     /// Redirected accesses: pointers of stores to a temporary slot, and loads of the stored values, each with the
     /// slot's address.
     pub elsewhere: Vec<(ExprId, PointerValue<'ctx>)>,
+    /// Calls of math functions are inlined, whatever that costs.
+    pub inlines_math: std::cell::Cell<bool>,
     /// Target-specific emission.
     pub hooks: &'a dyn Hooks<'ctx>,
 }
@@ -81,6 +83,7 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             assigned: std::cell::Cell::new(None),
             ahead: Vec::new(),
             elsewhere: Vec::new(),
+            inlines_math: std::cell::Cell::new(false),
             hooks,
         };
         emitter.locate(function.span);

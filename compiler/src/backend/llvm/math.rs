@@ -3,6 +3,7 @@
 
 use inkwell::{
     FloatPredicate, IntPredicate,
+    attributes::{Attribute, AttributeLoc},
     values::{BasicValueEnum, FloatValue, IntValue},
 };
 
@@ -230,7 +231,15 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
         let int_last = args.last().is_some_and(|arg| arg.is_int_value());
         let symbol = self.cx.library.symbol(name, bits, args.len(), int_last);
         let params: Vec<_> = args.iter().map(|arg| arg.get_type().into()).collect();
-        self.call(self.cx.library_function(symbol, ty.fn_type(&params, false))?, args)
+        let function = self.cx.library_function(symbol, ty.fn_type(&params, false))?;
+        let args: Vec<_> = args.iter().map(|&arg| arg.into()).collect();
+        let call = self.builder.build_call(function, &args, "")?;
+        if self.inlines_math.get() {
+            let inline = Attribute::get_named_enum_kind_id("alwaysinline");
+            call.add_attribute(AttributeLoc::Function, self.cx.types.context.create_enum_attribute(inline, 0));
+        }
+        let value = call.try_as_basic_value().basic();
+        value.map_or_else(|| internal(format!("{name} returns no value")), Ok)
     }
 
     /// `base ** exponent` without a logarithm, for some constant exponents. The results are at least as accurate as the

@@ -3,8 +3,8 @@ NumPy."""
 
 import numpy as np
 import pytest
-from harness import run
-from weft import cuda
+from harness import module, run
+from weft import _weft, cuda
 
 SIZES = [1, 15, 16, 17, 64, 65, 300, 1100]
 BLOCKS = [1, 5, 37, 64, 256]
@@ -434,3 +434,78 @@ def test_iterations_are_counted_by_each_strip(n, block, strided, limit):
     table = np.array([8, 0, 3, 0, 5, 0, 1, 0, 0, 0], np.int16)[:: 2 if strided else 1]
     out, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
     run(counted_before_a_stencil, -(-n // block), block, limits, table, np.arange(n, dtype=np.int32), out, counts)
+
+
+ROOTS = {
+    "exp": ("math.exp(x) - one - y", "math.exp(x)"),
+    "log": ("math.log(x + one) - y", "one / (x + one)"),
+    "sin": ("x + y * math.sin(x) - one", "one + y * math.cos(x)"),
+    "erfc": ("math.erfc(x) - y", "-math.exp(-x * x)"),
+    "tanh": ("math.tanh(x) - y", "one - math.tanh(x) ** 2"),
+    "pow": ("(x + one) ** (y + one) - one - y", "one + one"),
+    "fmod": ("math.fmod(x, one) - y * y", "one"),
+    "lgamma": ("math.lgamma(x + one + one) - y", "one"),
+}
+"""Functions of `x` with a parameter `y`, and approximations of their derivatives."""
+
+NEWTON = """
+    import math
+
+    import numpy as np
+    from weft import cuda
+
+    @cuda.jit
+    def newton(parameters, tolerance, roots, counts):
+        i = cuda.grid(1)
+        if i < roots.size:
+            one = parameters.dtype.type(1)
+            y = parameters[i]
+            x = y
+            n = 0
+            while n < 30:
+                value = {value}
+                if abs(value) < tolerance[i]:
+                    break
+                x -= value / ({derivative})
+                n += 1
+            roots[i] = x
+            counts[i] = n
+"""
+
+
+def newton(name):
+    value, derivative = ROOTS[name]
+    return module(NEWTON.format(value=value, derivative=derivative)).newton
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 16, 300])
+@pytest.mark.parametrize("name", ROOTS)
+def test_math_functions_until_a_thread_has_converged(name, n, dtype):
+    random = np.random.default_rng(8)
+    parameters = (0.1 + 0.8 * random.random(n)).astype(dtype)
+    tolerance = (10.0 ** -random.integers(1, 4, n)).astype(dtype)
+    roots, counts = np.zeros(n, dtype), np.zeros(n, np.int32)
+    kernel = newton(name)
+    kernel[-(-n // 64), 64](parameters, tolerance, roots, counts)
+    # One thread at a time, in a kernel that is the same for each of them.
+    alone, counts_alone = np.zeros(n, dtype), np.zeros(n, np.int32)
+    for i in range(n):
+        here = slice(i, i + 1)
+        kernel[1, 1](parameters[here], tolerance[here], alone[here], counts_alone[here])
+    np.testing.assert_allclose(roots, alone, rtol=1e-5)
+    np.testing.assert_array_equal(counts, counts_alone)
+    assert n == 1 or len(set(counts.tolist())) > 1
+    in_numpy = {"exp": np.expm1, "log": np.log1p, "tanh": np.tanh}.get(name)
+    if in_numpy:
+        converged = counts < 30
+        assert (np.abs(in_numpy(roots) - parameters)[converged] < tolerance[converged] + 1e-5).all()
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", ROOTS)
+def test_which_math_functions_a_masked_loop_calls(name):
+    kernel = newton(name)
+    kernel[1, 64](np.ones(9), np.ones(9), np.zeros(9), np.zeros(9, np.int32))
+    names = {name for _, _, names in _weft.plan_features(kernel) for name in names}
+    assert ("divergent-exit" in names) == (name not in {"fmod", "lgamma"})

@@ -131,7 +131,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.emitter.builder.build_conditional_branch(few, then, end)?;
         self.emitter.builder.position_at_end(then);
         self.node(exit)?;
+        let inlines_math = self.emitter.inlines_math.replace(false);
         self.aside(|this| this.nodes(iterations))?;
+        self.emitter.inlines_math.set(inlines_math);
         self.node(jump)?;
         self.emitter.builder.position_at_end(end);
         Ok(())

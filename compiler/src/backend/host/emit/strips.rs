@@ -286,7 +286,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let strips = common.strips;
         self.strip = Some(strip);
         self.carry(&strips.live_in, true)?;
+        let inlines_math = strips.inlines_math && self.strip.as_ref().is_some_and(Strip::has_vectors);
+        self.emitter.inlines_math.set(inlines_math);
         self.nodes(&strips.nodes)?;
+        self.emitter.inlines_math.set(false);
         self.carry(&strips.live_out, false)?;
         self.strip = None;
         if self.is_long_iteration(&strips.nodes) { self.hooks.look_up(&self.emitter) } else { Ok(()) }

@@ -378,7 +378,7 @@ impl Plan {
         };
         rewrites.add_interchanged(&interchanged);
         let masked_loops = match options.masked_loops {
-            Some(exits) => masked_exits::mask_loops(&mut function, &mut body, exits),
+            Some(exits) => masked_exits::mask_loops(&mut function, &mut body, exits, !warp_blocks),
             None => Vec::new(),
         };
         let has_barrier = interchanged.any || !masked_loops.is_empty() || has_barrier;

@@ -101,6 +101,7 @@ pub(crate) enum Node {
 /// Nodes without a barrier that run for a few neighboring threads at a time. Values that are live between the nodes are
 /// in registers, and not in context arrays. [`strip_mine`](super::vector::strip_mine) creates them.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Strips {
     /// The nodes.
     pub nodes: Vec<Node>,
@@ -129,6 +130,8 @@ pub(crate) struct Strips {
     /// Segments before the strip whose prefetches for the next iteration the strip emits, row by row
     /// ([`Segment::iteration_prefetches`]).
     pub before: Vec<Segment>,
+    /// Full strips inline the math functions that they call: LLVM vectorizes no calls.
+    pub inlines_math: bool,
 }
 
 impl Strips {

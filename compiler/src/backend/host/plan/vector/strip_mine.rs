@@ -326,7 +326,7 @@ impl Maker<'_> {
         let function = &*self.peeler.function;
         // LLVM may leave a function with two call sites as calls, which it does not vectorize.
         if !nodes.iter().any(holds_loop)
-            || nodes.iter().any(|node| computes((function, self.strided_math), node, false))
+            || nodes.iter().any(|node| computes((function, self.strided_math, self.masked_loops), node, false))
         {
             return None;
         }
@@ -416,6 +416,7 @@ impl Maker<'_> {
             live_in: exposed.into_iter().collect(),
             live_out,
             before: Vec::new(),
+            inlines_math: has_masked_loops,
         })
     }
 
@@ -445,14 +446,23 @@ fn carries(node: &Node, in_loop: bool) -> bool {
         || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
 }
 
-/// `true` if a thread calls math functions in a loop, except in loops with the counters `strided_math`.
-fn computes((function, strided_math): (&Function, &[LocalId]), node: &Node, in_loop: bool) -> bool {
-    if matches!(node, Node::Loop { counter: Some(counter), .. } if strided_math.contains(counter)) {
+/// `true` if a thread calls math functions in a loop, except in loops with the counters `strided_math` and in
+/// `masked_loops`.
+fn computes(
+    (function, strided_math, masked_loops): (&Function, &[LocalId], &[MaskedLoop]),
+    node: &Node,
+    in_loop: bool,
+) -> bool {
+    if let Node::Loop { counter, body, .. } = node
+        && (counter.is_some_and(|counter| strided_math.contains(&counter))
+            || body.iter().any(|node| leaves(node, masked_loops)))
+    {
         return false;
     }
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
+    let here = (function, strided_math, masked_loops);
     matches!(node, Node::Segment(segment) if in_loop && interchange::calls_math(function, &segment.body))
-        || node.parts().iter().any(|part| part.iter().any(|inside| computes((function, strided_math), inside, in_loop)))
+        || node.parts().iter().any(|part| part.iter().any(|inside| computes(here, inside, in_loop)))
 }
 
 /// `true` for a node that tests whether lanes are active in a loop with divergent exits.

@@ -20,8 +20,11 @@
 //!
 //! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
 //! may go on counting: the loop's counter is read by no other code, or a copy of it counts. Rejected are loops that
-//! divide by varying integers or call math functions, loops with accesses that are neither uniform nor contiguous in a
-//! row, and loops that LLVM vectorizes within a single thread.
+//! divide by varying integers or call math functions that are not vectorized, loops with accesses that are neither
+//! uniform nor contiguous in a row, and loops that LLVM vectorizes within a single thread.
+//!
+//! Profitable also for math functions: a full strip inlines them, and LLVM computes them for a vector of lanes. The
+//! lanes that run alone, and the last lanes of a row, call them.
 
 mod build;
 
@@ -39,8 +42,8 @@ use crate::{
         regions::guarded::Regions,
     },
     ir::{
-        BinaryOp, Block, Const, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
-        for_each_stmt,
+        Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, Type,
+        for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -50,6 +53,9 @@ use build::Build;
 /// `MIN_SERIAL_ITERATION` on.
 const MAX_SERIAL_LANES: u32 = 2;
 const MIN_SERIAL_ITERATION: u32 = 8;
+
+/// Most calls of math functions in a masked loop: the code of each is inlined.
+const MAX_MATH_CALLS: u32 = 16;
 
 /// A masked loop, as the strip that runs it sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,11 +113,18 @@ pub(crate) enum ExitAssignments {
 /// Rewrites the loops of a kernel's body that have divergent exits and whose accesses are uniform or contiguous in a
 /// row. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not hold
 /// one.
-pub(crate) fn mask_loops(function: &mut Function, body: &mut Block, exits: ExitAssignments) -> Vec<MaskedLoop> {
+///
+/// With `may_compute`, loops may call math functions, which the strip must inline.
+pub(crate) fn mask_loops(
+    function: &mut Function,
+    body: &mut Block,
+    exits: ExitAssignments,
+    may_compute: bool,
+) -> Vec<MaskedLoop> {
     let mut masked_loops = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
     for path in interchange::candidates(function, body).into_iter().rev() {
-        if !may_mask(function, body, &path) {
+        if !may_mask(function, body, &path, may_compute) {
             continue;
         }
         let attempts = [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits)));
@@ -124,7 +137,7 @@ pub(crate) fn mask_loops(function: &mut Function, body: &mut Block, exits: ExitA
 }
 
 /// Whether a loop has divergent exits and vectors of threads may pay.
-fn may_mask(function: &Function, body: &Block, path: &[usize]) -> bool {
+fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool) -> bool {
     let mut body = body.clone();
     let fixed = Rematerializable::of(function, &body);
     let regions = Regions::of(function, &body, &fixed, &[]);
@@ -133,7 +146,25 @@ fn may_mask(function: &Function, body: &Block, path: &[usize]) -> bool {
     let Some((&index, outer)) = path.split_last() else { return false };
     let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
     let here = std::slice::from_ref(stmt);
-    uniformity.splits_loop(stmt) && !divides(function, here) && !interchange::calls_math(function, here)
+    let computes = interchange::calls_math(function, here);
+    uniformity.splits_loop(stmt)
+        && !divides(function, here)
+        && (!computes || (may_compute && has_vector_math(function, here)))
+}
+
+/// Whether a strip of threads may call the math functions of a loop: LLVM vectorizes each of them once it is inlined, and
+/// they are not too many. Functions with a loop of their own are not vectorized.
+fn has_vector_math(function: &Function, list: &[Stmt]) -> bool {
+    let (mut calls, mut has_loops) = (0, false);
+    for_each_stmt(list, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
+                calls += u32::from(!interchange::is_short_math(of));
+                has_loops |= matches!(of, MathFn::Gamma | MathFn::Lgamma | MathFn::Fmod | MathFn::Remainder);
+            }
+        });
+    });
+    calls <= MAX_MATH_CALLS && !has_loops
 }
 
 /// The body with one loop rewritten, if the result needs no mask and its accesses are uniform or contiguous. With
