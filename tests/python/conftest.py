@@ -100,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["WEFT_DEVICE"] = device
     # Tests always compile, and do not use the user's cache.
     os.environ.setdefault("WEFT_CACHE", "off")
-    # NumPy multiplies small matrices here. Each process that imports it would start a thread for each core, which spins.
+    # Tests multiply small matrices. By default each process that imports NumPy starts a thread per core, which spins.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if strategy := config.getoption("--cpu-strategy"):
         os.environ["WEFT_CPU_STRATEGY"] = strategy
