@@ -395,6 +395,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         match &self.plan.quotients {
             Some(quotients) => self.parts_of_row(quotients)?,
             None if self.plan.warp_blocks => self.warps_of_block(carried)?,
+            None if self.plan.row_blocks => self.rows_of_block()?,
             None => self.body()?,
         }
 
@@ -439,7 +440,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         // If indices cannot wrap in it (`long_rows`), a row may be longer than a block. Each iteration of an
         // interchanged loop then accesses a longer contiguous range.
         let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };
-        let (limit, of) = if keeps { (MAX_THREADS, self.threads) } else { (longest, extent) };
+        let threads = if self.plan.row_blocks { extent } else { self.threads };
+        let (limit, of) = if keeps { (MAX_THREADS, threads) } else { (longest, extent) };
         let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
         for &asked in extents {
             let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));

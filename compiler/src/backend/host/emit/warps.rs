@@ -144,38 +144,65 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     ) -> Result<()> {
         let frame = self.hooks.frame.get();
         let int = frame.row.get_type();
-        let (zero, one, lanes) = (int.const_zero(), int.const_int(1, false), int.const_int(LANES, false));
+        let (one, lanes) = (int.const_int(1, false), int.const_int(LANES, false));
         let [_, y, z] = frame.block_dim;
-        let after = std::mem::replace(&mut self.block_end, self.emitter.block("next_warp"));
+        self.each_part_of_block(("warp", [along_x, y, z]), |this, place| {
+            let wide = |value: IntValue<'ctx>| index(&this.emitter, value);
+            *this.hooks.of_row.borrow_mut() = vec![wide(place[0])?, wide(place[1])?, wide(place[2])?, wide(per_row)?];
+            this.threads = lanes;
+            this.hooks.frame.set(Frame { row: lanes, rows: [one, one], ..frame });
+            this.use_carried(carried, shape);
+            this.none_in_loops(carried)?;
+            this.body()?;
+            this.strip = None;
+            Ok(())
+        })
+    }
+
+    /// Emits the loop over the rows of the current block, where each row is a block.
+    pub(crate) fn rows_of_block(&mut self) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let one = frame.row.get_type().const_int(1, false);
+        let [_, y, z] = frame.block_dim;
+        self.each_part_of_block(("row", [one, y, z]), |this, [_, y, z]| {
+            *this.hooks.of_row.borrow_mut() = vec![index(&this.emitter, y)?, index(&this.emitter, z)?];
+            this.threads = frame.row;
+            this.hooks.frame.set(Frame { rows: [one, one], ..frame });
+            this.body()
+        })
+    }
+
+    /// Emits a loop over `extents` parts of the current block, `x` fastest. `part` emits the code of the part at
+    /// an index, which ends at `self.block_end`.
+    fn each_part_of_block(
+        &mut self,
+        (name, extents): (&str, [IntValue<'ctx>; 3]),
+        part: impl FnOnce(&mut Self, [IntValue<'ctx>; 3]) -> Result<()>,
+    ) -> Result<()> {
+        let frame = self.hooks.frame.get();
+        let int = frame.row.get_type();
+        let (zero, one) = (int.const_zero(), int.const_int(1, false));
+        let after = std::mem::replace(&mut self.block_end, self.emitter.block(&format!("next_{name}")));
         let before = self.emitter.current()?;
-        let head = self.emitter.block("warp");
+        let head = self.emitter.block(name);
         let builder = &self.emitter.builder;
         builder.build_unconditional_branch(head)?;
         builder.position_at_end(head);
         let mut phis = Vec::new();
-        for (name, extent) in [("warp.x", along_x), ("warp.y", y), ("warp.z", z)] {
+        let mut place = [zero; 3];
+        for (axis, extent) in extents.into_iter().enumerate() {
             if extent.is_const() {
                 continue;
             }
-            let phi = builder.build_phi(int, name)?;
+            let phi = builder.build_phi(int, &format!("{name}.{}", ["x", "y", "z"][axis]))?;
             phi.add_incoming(&[(&zero, before)]);
+            place[axis] = phi.as_basic_value().into_int_value();
             phis.push((phi, extent));
         }
-        let mut place = [zero; 3];
-        for (at, (phi, _)) in place.iter_mut().rev().zip(phis.iter().rev()) {
-            *at = phi.as_basic_value().into_int_value();
-        }
-        let wide = |value: IntValue<'ctx>| index(&self.emitter, value);
-        *self.hooks.of_row.borrow_mut() = vec![wide(place[0])?, wide(place[1])?, wide(place[2])?, wide(per_row)?];
-        self.threads = lanes;
-        self.hooks.frame.set(Frame { row: lanes, rows: [one, one], ..frame });
-        self.use_carried(carried, shape);
-        self.none_in_loops(carried)?;
-        self.body()?;
-        self.strip = None;
+        part(self, place)?;
 
-        let next_warp = std::mem::replace(&mut self.block_end, after);
-        self.emitter.builder.position_at_end(next_warp);
+        let next_part = std::mem::replace(&mut self.block_end, after);
+        self.emitter.builder.position_at_end(next_part);
         let builder = &self.emitter.builder;
         let mut carries = one;
         for &(phi, extent) in &phis {
@@ -183,7 +210,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let next = builder.build_int_nuw_add(now, carries, "")?;
             let ends = builder.build_int_compare(IntPredicate::EQ, next, extent, "")?;
             let next = builder.build_select(ends, zero, next, "")?;
-            phi.add_incoming(&[(&next as &dyn BasicValue<'ctx>, next_warp)]);
+            phi.add_incoming(&[(&next as &dyn BasicValue<'ctx>, next_part)]);
             carries = builder.build_int_z_extend(ends, int, "")?;
         }
         let done = builder.build_int_compare(IntPredicate::NE, carries, zero, "")?;

@@ -62,6 +62,7 @@ pub(crate) const ALL: &[&str] = &[
     "ragged-strips",
     "residue-class-guard",
     "return-mask",
+    "row-as-block",
     "row-condition",
     "row-tiles",
     "sanitized",
@@ -196,6 +197,7 @@ impl Found<'_> {
         self.add("block-merging", plan.merge_extents.is_some());
         self.add("axis-interchange", plan.x_axis != 0);
         self.add("warp-as-block", plan.warp_blocks);
+        self.add("row-as-block", plan.row_blocks);
         self.add("privatized-accumulators", !plan.privatized.is_empty());
         self.add("quotient-index-split", plan.quotients.is_some());
         self.add("divergent-exit", !plan.masked_loops.is_empty());

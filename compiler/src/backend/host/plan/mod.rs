@@ -47,7 +47,7 @@ pub(crate) use crate::backend::host::plan::yield_points::Polling;
 
 use crate::backend::host::plan::{
     domain::{boundary, conjunction, div_mod, guards, residue, scaled, steady_state, xor_partner},
-    grid::{merge_blocks, permute_axes, privatize, split_warps},
+    grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
     loops::{interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
         if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates,
@@ -116,6 +116,8 @@ struct PlanOptions {
     vectors: Vectors,
     /// Warps become blocks if they do not synchronize with each other.
     warp_blocks: bool,
+    /// Rows become blocks if their threads do not synchronize with each other.
+    row_blocks: bool,
     /// The plan records the names of the rewrites that change the kernel.
     record_rewrites: bool,
 }
@@ -133,6 +135,7 @@ impl PlanOptions {
         quotients: false,
         vectors: Vectors::PLAIN,
         warp_blocks: false,
+        row_blocks: false,
         record_rewrites: false,
     };
 }
@@ -176,6 +179,8 @@ pub(crate) struct Plan {
     pub row_width: Option<u64>,
     /// Each warp is a block: the plan is for launches whose `blockDim.x` is a multiple of 32.
     pub warp_blocks: bool,
+    /// Each row is a block.
+    pub row_blocks: bool,
     /// Rows are expected to be one warp each. Only with `warp_blocks`.
     pub warp_rows: bool,
     /// Arrays that each worker accumulates into a private copy.
@@ -191,7 +196,7 @@ impl Plan {
     /// rewrites that changed the kernel ([`features`]), which takes time.
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, record_rewrites: bool) -> Option<Self> {
         let strided_math = opt && vectors.masks;
-        let mut options = PlanOptions {
+        let options = PlanOptions {
             opt,
             interchange: true,
             strided: opt,
@@ -202,14 +207,29 @@ impl Plan {
             quotients: opt,
             vectors,
             warp_blocks: opt,
+            row_blocks: false,
             record_rewrites,
         };
+        let (plan, interchanged) = Self::settled(module, options)?;
+        if opt && !plan.warp_blocks && split_rows::may_split(module, plan.kernel, &plan.effects) {
+            let split = Self::settled(module, PlanOptions { row_blocks: true, ..options })?;
+            if split.1 > interchanged {
+                return Some(split.0);
+            }
+        }
+        Some(plan)
+    }
+
+    /// Plans again without the transformations that a later pass did not support, until the plan does not change. Also
+    /// returns the number of interchanged loops.
+    fn settled(module: &Module, mut options: PlanOptions) -> Option<(Self, usize)> {
         loop {
             let (plan, interchanged) = Self::with(module, options)?;
             if plan.replaces_arrays && interchanged.counters.is_empty() {
                 options.scalar_replacement = false;
                 continue;
             }
+            let interchanged_loops = interchanged.counters.len();
             let interchange::InterchangedLoops { strided, tiles, strided_math, lane_trip_counts, .. } = interchanged;
             let lane_trip_counts: Vec<LocalId> = lane_trip_counts.iter().map(|counts| counts.counter).collect();
             if !strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts) {
@@ -241,7 +261,7 @@ impl Plan {
                 ..options
             };
             if next == options {
-                return Some(plan);
+                return Some((plan, interchanged_loops));
             }
             options = next;
         }
@@ -298,6 +318,9 @@ impl Plan {
         let privatized =
             if opt && !warp_blocks { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
         let warp_rows = warp_blocks && split_warps::rewrite(&mut function, &body);
+        if options.row_blocks {
+            split_rows::rewrite(&mut function);
+        }
         let mut replaces_arrays = false;
         if opt {
             let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
@@ -318,7 +341,7 @@ impl Plan {
         }
         let is_short = opt && version_extent::copy(&module, &mut function, &mut body);
         rewrites.add("short-extent-version", is_short);
-        let quotients = if options.quotients && merge_extents.is_some() && !is_short {
+        let quotients = if options.quotients && !options.row_blocks && merge_extents.is_some() && !is_short {
             div_mod::copy(&module, &mut function, &mut body)
         } else {
             None
@@ -490,6 +513,7 @@ impl Plan {
             has_barriers,
             row_width,
             warp_blocks,
+            row_blocks: options.row_blocks,
             warp_rows,
             privatized,
             replaces_arrays,

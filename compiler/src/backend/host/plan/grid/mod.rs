@@ -3,4 +3,5 @@
 pub(crate) mod merge_blocks;
 pub(crate) mod permute_axes;
 pub(crate) mod privatize;
+pub(crate) mod split_rows;
 pub(crate) mod split_warps;

@@ -27,7 +27,7 @@ use crate::{
             strides::{Form, Forms},
             structure::{OTHERWISE, Path, cut_here, holds_barrier, list_at},
         },
-        loops::{interchange::is_launch_uniform, unswitch_signs},
+        loops::{candidates::is_launch_uniform, unswitch_signs},
         plan_ir::MAX_THREADS,
         regions::guarded,
     },

@@ -34,19 +34,20 @@ use crate::{
             gathers::Loaded,
             recurrences,
             strides::{Form, Forms},
-            structure::{OTHERWISE, Path, counter, cut_here, decremented, holds_barrier, induction_variable, list_at},
+            structure::{counter, cut_here, decremented, induction_variable, list_at},
         },
         loops::{
+            candidates::{self, uniformity},
             grid_stride::{self, Stride},
             lane_trip_counts::{self, LaneTripCounts},
-            masked_exits,
+            masked_exits, split_guards,
         },
-        regions::{distribute, form, guarded},
+        regions::form,
         shared_by_block,
     },
     ir::{
-        Arith, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, SpecialRegister, Stmt, StmtKind,
-        Type, UnaryOp, Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Arith, Block, Class, ExprId, ExprKind, Function, LocalId, MathFn, SpecialRegister, Stmt, StmtKind, Unit,
+        for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -99,13 +100,14 @@ pub(crate) fn interchange_loops(
     kinds: InterchangeKinds,
 ) -> InterchangedLoops {
     let mut interchanged = InterchangedLoops::default();
-    split_arms(function, body);
+    split_guards::nest_guards(function, body);
+    split_guards::split_arms(function, body);
     while let Some(rewritten) = grid_stride::rewrite_one(function, body, &masks) {
         interchanged.any = true;
         interchanged.may_wrap |= rewritten.may_wrap;
         interchanged.strides.push(rewritten.stride);
     }
-    for path in candidates(function, body) {
+    for path in candidates::candidates(function, body) {
         if let Some(loop_) = interchange_uniform(function, body, &path, kinds) {
             interchanged.any = true;
             interchanged.counters.extend(loop_.counter);
@@ -126,132 +128,6 @@ pub(crate) fn interchange_loops(
     // A loop that shares its counter with another loop is not strip-mined.
     interchanged.counters.retain(|counter| loops[counter.index()] == 1);
     interchanged
-}
-
-/// Splits `if a: … else: …` into `if a: …` and `if not a: …` where an arm contains a loop and the condition is
-/// a guard, so that each arm has a guard of its own. Legal because the value of a guard does not change.
-fn split_arms(function: &mut Function, body: &mut Block) {
-    let fixed = Rematerializable::of(function, body);
-    split_list(function, &fixed, body);
-}
-
-fn split_list(function: &mut Function, fixed: &Rematerializable, list: &mut Block) {
-    let mut done = Block::new();
-    for Stmt { mut kind, span } in list.drain(..) {
-        let StmtKind::If { cond, then, otherwise } = &mut kind else {
-            done.push(Stmt { kind, span });
-            continue;
-        };
-        let is_guard = guarded::is_guard(function, fixed, *cond);
-        if is_guard || is_launch_uniform(function, *cond) {
-            split_list(function, fixed, then);
-            split_list(function, fixed, otherwise);
-        }
-        let has_loops = |arm: &[Stmt]| {
-            let mut loops = false;
-            for_each_stmt(arm, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
-            loops
-        };
-        if is_guard && !otherwise.is_empty() && (has_loops(then) || has_loops(otherwise)) {
-            let second = std::mem::take(otherwise);
-            let asked = distribute::copied(function, *cond);
-            let kind_of_not = ExprKind::Unary(UnaryOp::Not, asked);
-            let not = function.exprs.push(Expr { kind: kind_of_not, ty: Type::BOOL, span });
-            done.push(Stmt { kind, span });
-            done.push(Stmt { kind: StmtKind::If { cond: not, then: second, otherwise: Block::new() }, span });
-        } else {
-            done.push(Stmt { kind, span });
-        }
-    }
-    *list = done;
-}
-
-/// Loops that may be interchanged: a barrier inside needs no mask because of the control flow around them.
-pub(crate) fn candidates(function: &Function, body: &Block) -> Vec<Path> {
-    let fixed = Rematerializable::of(function, body);
-    let mut found = Vec::new();
-    collect(function, body, &fixed, &mut Vec::new(), &mut found);
-    found
-}
-
-fn collect(function: &Function, list: &[Stmt], fixed: &Rematerializable, path: &mut Path, found: &mut Vec<Path>) {
-    for (index, stmt) in list.iter().enumerate() {
-        path.push(index);
-        match &stmt.kind {
-            StmtKind::Loop { body, .. } if holds_barrier(stmt) => collect(function, body, fixed, path, found),
-            StmtKind::Loop { body, step } if simple(function, body) && simple(function, step) => {
-                found.push(path.clone());
-            }
-            // A loop around an innermost loop is interchanged with it, if its exit is uniform too.
-            StmtKind::Loop { body, .. } => collect(function, body, fixed, path, found),
-            StmtKind::If { cond, then, otherwise }
-                if otherwise.is_empty() && guarded::is_guard_of_iteration(function, fixed, *cond) =>
-            {
-                collect(function, then, fixed, path, found);
-            }
-            // A condition that is uniform for the launch.
-            StmtKind::If { cond, then, otherwise } if is_launch_uniform(function, *cond) => {
-                collect(function, then, fixed, path, found);
-                path.pop();
-                path.push(index + OTHERWISE);
-                collect(function, otherwise, fixed, path, found);
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {}
-        }
-        path.pop();
-    }
-}
-
-/// Whether a condition has one value for the whole launch.
-pub(crate) fn is_launch_uniform(function: &Function, cond: ExprId) -> bool {
-    let mut same = true;
-    for_each_expr(function, cond, &mut |id| {
-        same &= match function.class(id) {
-            Class::Leaf(Leaf::Const(_)) | Class::Arith(_) => true,
-            Class::Leaf(Leaf::Local(local)) => function.params.contains(&local),
-            Class::Leaf(Leaf::Special(register)) => register.is_of_launch(),
-            Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
-        };
-    });
-    same
-}
-
-/// Whether LLVM can vectorize statements over a row.
-fn simple(function: &Function, block: &[Stmt]) -> bool {
-    let mut simple = true;
-    for_each_stmt(block, &mut |stmt| {
-        simple &= matches!(
-            stmt.kind,
-            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Break | StmtKind::Continue
-        );
-        for root in stmt.kind.exprs() {
-            for_each_expr(function, root, &mut |id| {
-                simple &= match function.class(id) {
-                    Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
-                    Class::Arith(
-                        Arith::Unary(..)
-                        | Arith::Binary(..)
-                        | Arith::Compare(..)
-                        | Arith::Select(..)
-                        | Arith::Convert(_)
-                        | Arith::Math(..)
-                        | Arith::Wrap { .. },
-                    )
-                    | Class::Leaf(_)
-                    | Class::Address { .. }
-                    | Class::Load(_) => true,
-                };
-            });
-        }
-    });
-    simple
 }
 
 /// Whether a loop calls math functions other than those of a few instructions.
@@ -403,13 +279,6 @@ pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
     let fixed = Rematerializable::of(&function, body);
     let (regions, uniformity) = shared_by_block(&function, body, &fixed);
     form::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
-}
-
-/// The rematerializable locals of a body, and its uniformity.
-pub(crate) fn uniformity(function: &Function, body: &[Stmt]) -> (Rematerializable, Uniformity) {
-    let fixed = Rematerializable::of(function, body);
-    let (_, uniformity) = shared_by_block(function, body, &fixed);
-    (fixed, uniformity)
 }
 
 /// The access patterns of a row in a loop.

@@ -36,7 +36,7 @@ use crate::{
             recurrences,
             structure::{counter, cut_here, list_at},
         },
-        loops::interchange,
+        loops::{candidates, interchange},
         normalize::structurize,
         plan_ir::Node,
         regions::guarded::Regions,
@@ -123,7 +123,7 @@ pub(crate) fn mask_loops(
 ) -> Vec<MaskedLoop> {
     let mut masked_loops = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
-    for path in interchange::candidates(function, body).into_iter().rev() {
+    for path in candidates::candidates(function, body).into_iter().rev() {
         if !may_mask(function, body, &path, may_compute) {
             continue;
         }
@@ -185,7 +185,7 @@ fn attempt(
     if interchange::masks(&function, &body) > before {
         return None;
     }
-    let (fixed, uniformity) = interchange::uniformity(&function, &body);
+    let (fixed, uniformity) = candidates::uniformity(&function, &body);
     let Stmt { kind: StmtKind::Loop { body: iteration, step }, .. } = list_at(&mut body, outer)?.get(index)?.clone()
     else {
         return None;
