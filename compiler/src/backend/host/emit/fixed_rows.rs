@@ -62,7 +62,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// How rows of the length that the code implies run a region; `None` if a copy does not pay or is not legal.
     pub(crate) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
         let width = self.plan.row_width?;
-        let is_other = segment.xor_partners.is_some()
+        let is_other = segment.shape.is_some()
+            || segment.xor_partners.is_some()
             || segment.excluded_range.is_some()
             || segment.residue_class.is_some()
             || segment.scaled_guard.is_some();

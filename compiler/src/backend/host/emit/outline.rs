@@ -137,6 +137,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));
         }
+        roots.extend(segment.shape.iter().flat_map(|shape| [shape.width, shape.rows]));
         roots.extend(segment.recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
         for ahead in &segment.stride_prefetches {
             roots.extend([ahead.pointer, ahead.step]);

@@ -36,7 +36,7 @@ use crate::{
                 hooks::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
             },
-            plan::{Guard, MaskId, Range, Runs, Segment, counts_only},
+            plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only},
         },
         llvm::{LoopTargets, Result, internal},
     },
@@ -126,6 +126,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Emits a region for all threads that run it. Only one loop, over the rows, surrounds the loop along `x`.
     pub(crate) fn segment(&mut self, segment: &Segment) -> Result<()> {
+        if let Some(TileShape { width, rows }) = segment.shape {
+            let frame = self.hooks.frame.get();
+            let int = frame.row.get_type();
+            let [width, rows] = [self.emitter.emit_int(width)?, self.emitter.emit_int(rows)?];
+            let builder = &self.emitter.builder;
+            let row = builder.build_int_truncate(width, int, "tile_width")?;
+            let rows = [builder.build_int_truncate(rows, int, "tile_rows")?, int.const_int(1, false)];
+            self.hooks.frame.set(Frame { row, rows, ..frame });
+            self.rows(segment)?;
+            self.hooks.frame.set(frame);
+            return Ok(());
+        }
         if self.strip.is_some() && !self.plan.warp_blocks {
             return self.segment_of_strip(segment);
         }
@@ -171,6 +183,9 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }?;
+                if segment.shape.is_some() {
+                    return Ok(());
+                }
                 let (low, high) = bounds;
                 this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
                 this.fetch_row_of_next_block(segment, at, bounds)

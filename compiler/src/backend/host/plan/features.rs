@@ -41,6 +41,7 @@ pub(crate) const ALL: &[&str] = &[
     "lane-guard",
     "lane-trip-counts",
     "live-range-splitting",
+    "loop-coalescing",
     "loop-interchange",
     "masked-continue",
     "masked-known-row",

@@ -37,8 +37,8 @@ pub(crate) use crate::backend::host::plan::grid::privatize::{COMBINED_ELEMENTS, 
 pub(crate) use crate::backend::host::plan::loops::masked_exits::MaskedLoop;
 pub(crate) use crate::backend::host::plan::plan_ir::{
     AliasCheck, Cut, Guard, IterationPrefetch, LANES, MAX_ROW, MAX_THREADS, MaskId, Node, Range, ResidueClass, Runs,
-    ScaledGuard, Segment, Specialized, SplitCondition, StridePrefetch, Strips, TransposedLoad, TransposedRows,
-    TransposedStore, XorPartners,
+    ScaledGuard, Segment, Specialized, SplitCondition, StridePrefetch, Strips, TileShape, TransposedLoad,
+    TransposedRows, TransposedStore, XorPartners,
 };
 pub(crate) use crate::backend::host::plan::prefetch::next_block::{Stream, streams};
 pub(crate) use crate::backend::host::plan::regions::context::LiveAcross;
@@ -48,7 +48,7 @@ pub(crate) use crate::backend::host::plan::yield_points::Polling;
 use crate::backend::host::plan::{
     domain::{boundary, conjunction, div_mod, guards, residue, scaled, steady_state, xor_partner},
     grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
-    loops::{interchange, masked_exits, unswitch_signs, version_extent},
+    loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
         if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates,
         sink_exit_values, speculate_stores, split_live_ranges, structurize, unroll,
@@ -118,6 +118,8 @@ struct PlanOptions {
     warp_blocks: bool,
     /// Rows become blocks if their threads do not synchronize with each other.
     row_blocks: bool,
+    /// Loops over the cells of a tile are coalesced with the thread loop.
+    coalesce: bool,
     /// The plan records the names of the rewrites that change the kernel.
     record_rewrites: bool,
 }
@@ -136,6 +138,7 @@ impl PlanOptions {
         vectors: Vectors::PLAIN,
         warp_blocks: false,
         row_blocks: false,
+        coalesce: false,
         record_rewrites: false,
     };
 }
@@ -208,6 +211,7 @@ impl Plan {
             vectors,
             warp_blocks: opt,
             row_blocks: false,
+            coalesce: opt,
             record_rewrites,
         };
         let (plan, interchanged) = Self::settled(module, options)?;
@@ -285,7 +289,8 @@ impl Plan {
     }
 
     /// Makes one plan with the transformations of `options`. Also returns the interchanged loops.
-    fn with(module: &Module, options: PlanOptions) -> Option<(Self, interchange::InterchangedLoops)> {
+    fn with(source: &Module, options: PlanOptions) -> Option<(Self, interchange::InterchangedLoops)> {
+        let module = source;
         let PlanOptions { opt, interchange, strided, strided_math, lane_trip_counts, .. } = options;
         let kernel = module.kernel?;
         let effects = Effects::of_module(module);
@@ -385,6 +390,11 @@ impl Plan {
                 step("boundary-partition", &boundary::divide);
             }
         }
+        let coalesced = if options.coalesce && has_barrier && !warp_blocks {
+            coalesce::coalesce(&mut function, &mut body)
+        } else {
+            Vec::new()
+        };
         let interchanged = if interchange {
             interchange::interchange_loops(
                 &mut function,
@@ -421,6 +431,10 @@ impl Plan {
         } else {
             (all_own(&function), form::whole(body, is_choice))
         };
+        if coalesce::set_shapes(&coalesced, &mut cut.nodes).is_none() {
+            return Self::with(source, PlanOptions { coalesce: false, ..options });
+        }
+        rewrites.add("loop-coalescing", !coalesced.is_empty());
         if opt {
             dead::drop_unread(&function, &fixed, &mut cut.nodes);
         }

@@ -284,6 +284,19 @@ pub(crate) struct Segment {
     pub scaled_guard: Option<ScaledGuard>,
     /// The threads store at an unknown distance from each other: the loop is not vectorized.
     pub scatters: bool,
+    /// The segment runs for the cells of a tile in place of the block's threads.
+    /// [`coalesce`](super::loops::coalesce) sets it.
+    pub shape: Option<TileShape>,
+}
+
+/// The shape of a tile: `threadIdx.x` and `threadIdx.y` in a segment are a cell's column and row. Both values are
+/// uniform and of type `I64`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileShape {
+    /// The length of a row.
+    pub width: ExprId,
+    /// The number of rows.
+    pub rows: ExprId,
 }
 
 /// The threads that a segment runs for.

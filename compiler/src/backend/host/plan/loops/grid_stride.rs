@@ -42,20 +42,20 @@ use crate::{
 const OWN_MASKS: u32 = 1;
 
 /// The parts of a grid-stride loop.
-struct Strided {
+pub(crate) struct Strided {
     /// The induction variable.
-    local: LocalId,
+    pub local: LocalId,
     /// The index of its first assignment, in the list that contains the loop.
     init: usize,
     /// Its first value.
-    first: ExprId,
+    pub first: ExprId,
     /// The step.
-    step: ExprId,
+    pub step: ExprId,
     /// The loop continues while `local op bound`.
-    op: CompareOp,
-    bound: ExprId,
+    pub op: CompareOp,
+    pub bound: ExprId,
     /// The body without the exit test and the increment.
-    rest: Block,
+    pub rest: Block,
 }
 
 /// The result of rewriting a grid-stride loop.
@@ -84,11 +84,8 @@ pub(crate) fn rewrite_one(
     masks: &dyn Fn(&Function, &[Stmt]) -> u32,
 ) -> Option<Rewritten> {
     let fixed = Rematerializable::of(function, body);
-    let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
-    for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
-    for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
     let alike = if holds_loop(body) { unswitch_signs::alike(function, body) } else { Vec::new() };
-    let loops = Search { function, fixed: &fixed, counts: &counts, alike: &alike };
+    let loops = Search { alike: &alike, ..Search::of(function, body, &fixed) };
     let mut all = Vec::new();
     loops.find(body, &mut (Vec::new(), false), &mut all);
     let (path, found) = all.into_iter().find_map(|Candidate { path, found, lifts }| {
@@ -125,13 +122,24 @@ fn holds_loop(list: &[Stmt]) -> bool {
     found
 }
 
-struct Search<'a> {
+/// A search for loops whose induction variable advances by a positive step.
+pub(crate) struct Search<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
     /// By local: number of assignments, number of mentions.
-    counts: &'a [(u32, u32)],
+    counts: Vec<(u32, u32)>,
     /// By local: it is assigned once, to a value that is uniform in the block.
     alike: &'a [bool],
+}
+
+impl<'a> Search<'a> {
+    /// A search in a kernel's body.
+    pub(crate) fn of(function: &'a Function, body: &[Stmt], fixed: &'a Rematerializable) -> Self {
+        let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
+        for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
+        for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
+        Self { function, fixed, counts, alike: &[] }
+    }
 }
 
 impl Search<'_> {
@@ -192,7 +200,9 @@ impl Search<'_> {
         Forms { function: self.function, fixed: self.fixed, shared, sole: &|_| None, axis: 0 }
     }
 
-    fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
+    /// The parts of the loop at an index of a list: its only exit tests the induction variable, which has no other
+    /// mention outside the loop than its first value in the same list.
+    pub(crate) fn parts(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
         let (test, inner) = body.split_first()?;
         let (increment, rest) = match step {
             [one] => (one, inner),
@@ -220,6 +230,12 @@ impl Search<'_> {
         if self.counts[local.index()] != (2, inside + 1) {
             return None;
         }
+        Some(Strided { local, init, first, step: by, op, bound, rest: rest.to_vec() })
+    }
+
+    fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
+        let strided = self.parts(list, at, body, step)?;
+        let Strided { init, first, step: by, bound, .. } = strided;
         // A uniform local must not change between the initialization and the end of the loop.
         let mut changes = vec![false; self.function.locals.len()];
         for_each_stmt(&list[init..=at], &mut |stmt| {
@@ -229,15 +245,7 @@ impl Search<'_> {
         let forms = self.forms(&stays);
         let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
-        (along_x && same(bound) && same(by)).then(|| Strided {
-            local,
-            init,
-            first,
-            step: by,
-            op,
-            bound,
-            rest: rest.to_vec(),
-        })
+        (along_x && same(bound) && same(by)).then_some(strided)
     }
 
     fn kind(&self, id: ExprId) -> &ExprKind {

@@ -1,6 +1,7 @@
 //! Loop transformations: how the threads of a block run sequential loops.
 
 pub(crate) mod candidates;
+pub(crate) mod coalesce;
 pub(crate) mod grid_stride;
 pub(crate) mod interchange;
 pub(crate) mod lane_trip_counts;
