@@ -193,6 +193,41 @@ class Tiles(Values):
         self.settle(scope, v, 600)
         self.settle(scope, u, 600 * 2)
 
+    def piece_cells(self, scope: Scope) -> None:
+        """The threads of a block share the cells of a tile, whose rows have a fixed width, for some steps."""
+        width, rows = self.rng.choice((16, 17, 24, 33)), self.rng.choice((1, 2, 3, 5))
+        tile, k, v = self.new("tile"), self.new("k"), self.new("v")
+        j, i, cells = self.new("k"), self.new("k"), width * rows
+        t, threads = scope.tile, self.threads()
+        extent = self.of("M", "K")
+        x = self.ints_in(extent)
+        self.use("cells of a tile", "barrier", "strided loop of a block")
+        self.trips(scope, cells)
+        both = self.of("", f"{j}, {i} = divmod({k}, {width})")
+        split = [both] if both else [f"{j} = {k} // {width}", f"{i} = {k} % {width}"]
+        self.put(f"{tile} = cuda.shared.array((2, {rows}, {width}), np.{self.of('int32', 'int64', 'float32')})")
+        with self.block(f"for {k} in range({t}, {cells}, {threads}):"):
+            self.put(*split)
+            some = self.of(f"{i} > 1", f"{j} % 2 == 0", f"0 < {i} < {width - 1} and {j} > 0")
+            with self.block(f"if {some} and {j} * 7 + {i} < {self.extent(extent)}:"):
+                self.put(f"{tile}[0, {j}, {i}] = {self.read(x, f'{j} * 7 + {i}')}")
+            with self.block("else:"):
+                self.put(f"{tile}[0, {j}, {i}] = {self.of(i, j, '3')}")
+            self.put(f"{tile}[1, {j}, {i}] = {self.of(k, i)} % 9")
+        self.put("cuda.syncthreads()")
+        if self.maybe(0.5):
+            r = self.new("r")
+            self.use("barrier in a loop")
+            with self.block(f"for {r} in range({self.rng.choice((1, 2, 3))}):"):
+                with self.block(f"for {k} in range({t}, {cells}, {threads}):"):
+                    self.put(*split)
+                    with self.block(f"if {i} + 1 < {width}:"):
+                        after = f"{tile}[{r} % 2, {j}, {i} + 1]"
+                        self.put(f"{tile}[1 - {r} % 2, {j}, {i}] = ({tile}[{r} % 2, {j}, {i}] + {after}) % 97")
+                self.put("cuda.syncthreads()")
+        self.put(f"{v} = int({tile}[1, {t} % {rows}, {t} % {width}])", "cuda.syncthreads()")
+        self.settle(scope, v, 300)
+
     def piece_shared_histogram(self, scope: Scope) -> None:
         """A shared histogram per block, which is added to the global one."""
         bins = int(self.rng.choice((4, 16, 33)))
