@@ -154,6 +154,9 @@ pub struct Local {
     pub counts: bool,
     /// A parameter that points to memory that is constant while the kernel runs. The plan for the host sets it.
     pub never_written: bool,
+    /// It is only assigned from loads of shared memory that no thread writes between the barriers around them. The plan
+    /// for the host sets it.
+    pub broadcast: bool,
     /// The offset that is added to the threads' first indices in an interchanged loop. The plan for the host sets it.
     pub offset: bool,
 }
@@ -172,7 +175,16 @@ pub enum LocalKind {
 impl Local {
     /// A local without known properties.
     pub fn new(name: impl Into<String>, kind: LocalKind, ty: Type) -> Self {
-        Self { name: name.into(), kind, ty, nonneg: false, counts: false, never_written: false, offset: false }
+        Self {
+            name: name.into(),
+            kind,
+            ty,
+            nonneg: false,
+            counts: false,
+            never_written: false,
+            broadcast: false,
+            offset: false,
+        }
     }
 }
 

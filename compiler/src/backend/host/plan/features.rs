@@ -21,6 +21,7 @@ pub(crate) const ALL: &[&str] = &[
     "barrier",
     "block-merging",
     "boundary-partition",
+    "broadcast-loads",
     "context-array",
     "context-local-array",
     "counted-loop",

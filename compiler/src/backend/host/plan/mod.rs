@@ -50,8 +50,8 @@ use crate::backend::host::plan::{
     grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
     loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
-        if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags, rematerialize_predicates,
-        sink_exit_values, speculate_stores, split_live_ranges, structurize, unroll,
+        broadcasts, if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags,
+        rematerialize_predicates, sink_exit_values, speculate_stores, split_live_ranges, structurize, unroll,
     },
     prefetch::{next_iteration, next_stride},
     regions::{context, dead, distribute, form},
@@ -386,6 +386,9 @@ impl Plan {
                 });
             }
             step("scalar-promotion", &|function, body| promote_scalars::keep(function, &read_only, body));
+            if has_barrier && !warp_blocks {
+                step("broadcast-loads", &broadcasts::mark);
+            }
             if !has_barrier && !is_choice {
                 step("boundary-partition", &boundary::divide);
             }
@@ -495,7 +498,8 @@ impl Plan {
         } else if opt && segments <= MAX_SEGMENTS {
             let width = if merge_extents.is_some() { strip_mine::MAX_WIDTH } else { strip_mine::BLOCK_WIDTH };
             let by_eights = options.vectors.pairs && fixed_rows::come_by(strip_mine::MAX_ROWS, &module, row_width);
-            let widths = (width, Some(fixed_rows::length(&module)), by_eights);
+            let short_row = row_width.and_then(|width| u32::try_from(width).ok());
+            let widths = (width, Some(fixed_rows::length(&module)), short_row, by_eights);
             strip_mine::make(&peeler, widths, (&interchanged, &masked_loops), &mut cut.nodes);
             if let Some(width) = row_width {
                 next_iteration::move_to_strips(width, &mut cut.nodes);

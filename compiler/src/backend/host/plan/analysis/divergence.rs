@@ -3,7 +3,8 @@
 //! A value is uniform if it is the same for all threads that are active where it is read. These vary:
 //!
 //! - `threadIdx`, the lane, and addresses of thread-local memory;
-//! - loads, except those that are assigned to a local and read memory that no thread writes while the kernel runs;
+//! - loads, except those that are assigned to a local and read memory that no thread writes while the kernel runs,
+//!   or shared memory that no thread writes between two barriers ([`broadcasts`](crate::backend::host::plan::normalize::broadcasts));
 //! - results of operations and calls;
 //! - locals that are assigned under divergent control flow;
 //! - locals that are assigned in a loop with divergent exits (temporal divergence);
@@ -60,19 +61,22 @@ impl Uniformity {
 
     /// `true` if an expression may vary.
     pub(crate) fn varies(&self, function: &Function, root: ExprId) -> bool {
-        self.differs(function, root, false)
+        self.differs(function, root, UniformLoads::None)
     }
 
-    /// `true` if an expression may vary. With `may_load`, loads of memory that no thread writes are uniform if their
-    /// address is.
-    fn differs(&self, function: &Function, root: ExprId, may_load: bool) -> bool {
+    /// `true` if an expression may vary. Loads of `loads` are uniform if their address is.
+    fn differs(&self, function: &Function, root: ExprId, loads: UniformLoads) -> bool {
         let mut varies = false;
         for_each_expr(function, root, &mut |id| {
             varies |= match function.class(id) {
                 Class::Leaf(Leaf::Local(local)) => self.local_varies(local),
                 Class::Leaf(Leaf::Special(register)) => !register.is_of_block(),
                 Class::Leaf(Leaf::Base(base)) => !base.is_of_block(),
-                Class::Load(pointer) => !may_load || !is_never_written(function, pointer),
+                Class::Load(pointer) => match loads {
+                    UniformLoads::None => true,
+                    UniformLoads::NeverWritten => !is_never_written(function, pointer),
+                    UniformLoads::All => false,
+                },
                 Class::Leaf(Leaf::Const(_)) | Class::Arith(_) | Class::Address { .. } => false,
             };
         });
@@ -98,6 +102,16 @@ impl Uniformity {
     pub(crate) fn splits_jump(&self, stmt: &Stmt) -> bool {
         self.split_jumps.contains(&ptr::from_ref(stmt))
     }
+}
+
+/// Which loads from uniform addresses are uniform.
+#[derive(Clone, Copy)]
+enum UniformLoads {
+    None,
+    /// Those of memory that no thread writes while the kernel runs.
+    NeverWritten,
+    /// All: they are broadcasts ([`broadcasts`](crate::backend::host::plan::normalize::broadcasts)).
+    All,
 }
 
 /// Whether no thread writes the memory of a pointer while the kernel runs.
@@ -127,13 +141,18 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// The uniform loads in a value that is assigned to a local.
+    fn loads_of(&self, local: LocalId) -> UniformLoads {
+        if self.function.locals[local].broadcast { UniformLoads::All } else { UniformLoads::NeverWritten }
+    }
+
     /// Analyzes a list; `true` if some threads may have skipped the rest of the innermost loop's iteration.
     fn block(&mut self, block: &[Stmt], mut context: Context) -> bool {
         let mut skips = false;
         for stmt in block {
             match &stmt.kind {
                 StmtKind::Assign(local, value) => {
-                    if context.split || self.result.differs(self.function, *value, true) {
+                    if context.split || self.result.differs(self.function, *value, self.loads_of(*local)) {
                         self.result.varying[local.index()] = true;
                     }
                 }

@@ -27,7 +27,7 @@
 //! LLVM unrolls other loops of few iterations, and each other loop stays inside the thread loop.
 
 use crate::{
-    analysis::Rematerializable,
+    analysis::{Rematerializable, escapes},
     backend::host::plan::{
         analysis::{
             divergence::Uniformity,
@@ -217,7 +217,9 @@ fn interchange_uniform(
     let counts = counter(function, iteration, step);
     let counter = induction_variable(function, iteration, step);
     let calls_math = may_compute && calls_math(function, iteration);
-    let trip_count = short_trip_count(function, before, iteration, step).filter(|_| !calls_math);
+    // LLVM does not vectorize a loop that it has unrolled if the threads leave it by another exit.
+    let has_exits = iteration.get(1..).is_some_and(|rest| escapes(rest).breaks);
+    let trip_count = short_trip_count(function, before, iteration, step).filter(|_| !calls_math && !has_exits);
     let is_short = trip_count.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.

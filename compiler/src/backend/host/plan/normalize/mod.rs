@@ -1,5 +1,6 @@
 //! Passes that normalize the structured IR before parallel regions are formed.
 
+pub(crate) mod broadcasts;
 pub(crate) mod if_convert;
 pub(crate) mod local_arrays;
 pub(crate) mod nest_conditions;

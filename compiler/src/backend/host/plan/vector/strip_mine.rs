@@ -71,7 +71,7 @@ const MAX_SHORT_ROW: u32 = 64;
 /// in which loops accesses are strided, and which loops pay only in strips of several rows.
 pub(crate) fn make(
     peeler: &Peeler<'_>,
-    (width, row, by_eights): (u32, Option<u32>, bool),
+    (width, row, short_row, by_eights): (u32, Option<u32>, Option<u32>, bool),
     (interchanged, masked_loops): (&InterchangedLoops, &[MaskedLoop]),
     nodes: &mut Vec<Node>,
 ) {
@@ -82,11 +82,21 @@ pub(crate) fn make(
     // Rows of merged blocks are long enough for loops of their own.
     let ragged = width == BLOCK_WIDTH;
     let most_rows = if by_eights { MAX_ROWS } else { ROWS };
-    Maker { peeler, width, strided, strided_math, tiles, masked_loops, strides, loads, ragged, row, most_rows }.list(
-        nodes,
-        &Guard::default(),
-        false,
-    );
+    let maker = Maker {
+        peeler,
+        width,
+        strided,
+        strided_math,
+        tiles,
+        masked_loops,
+        strides,
+        loads,
+        ragged,
+        row,
+        short_row,
+        most_rows,
+    };
+    maker.list(nodes, &Guard::default(), false);
 }
 
 /// The locals that need a context array in scratch memory. A local that only one strip uses needs none.
@@ -148,6 +158,8 @@ struct Maker<'a> {
     ragged: bool,
     /// The guessed number of threads of a row.
     row: Option<u32>,
+    /// The expected number of threads of a row, if the code implies it.
+    short_row: Option<u32>,
     /// Rows of a strip, if several rows load the same elements.
     most_rows: u32,
 }
@@ -387,6 +399,10 @@ impl Maker<'_> {
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
         if (rows == 1 && !has_strided && !carries && !is_short) || (stride_length.is_some() && (has_strided || wraps)) {
             return None;
+        }
+        // A strip that is wider than the row would be a remainder.
+        if let Some(short_row) = self.short_row.filter(|_| rows == 1 && stride_length.is_none()) {
+            width = width.min(short_row);
         }
         let mut inside = vec![0; self.loads.len()];
         count_loads(nodes, &mut inside);
