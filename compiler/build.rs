@@ -42,6 +42,7 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",
     "src/backend/nvptx/exits.cpp",
+    "src/backend/nvptx/full_unrolling.cpp",
     "src/backend/nvptx/heads.cpp",
     "src/backend/nvptx/nvvm/arithmetic.cpp",
     "src/backend/nvptx/nvvm/atomics.cpp",
@@ -83,9 +84,15 @@ fn main() {
     for file in CPP {
         println!("cargo:rerun-if-changed={file}");
     }
-    for header in
-        ["llvm/passes", "nvptx/differences", "nvptx/divisions", "nvptx/switches", "nvptx/exits", "nvptx/nvvm/printer"]
-    {
+    for header in [
+        "llvm/passes",
+        "nvptx/differences",
+        "nvptx/divisions",
+        "nvptx/switches",
+        "nvptx/exits",
+        "nvptx/full_unrolling",
+        "nvptx/nvvm/printer",
+    ] {
         println!("cargo:rerun-if-changed=src/backend/{header}.h");
     }
     println!("cargo:rerun-if-changed=build.rs");

@@ -23,6 +23,7 @@
 #include "differences.h"
 #include "divisions.h"
 #include "exits.h"
+#include "full_unrolling.h"
 #include "heads.h"
 #include "switches.h"
 
@@ -189,6 +190,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
     weft::register_divisions(builder);
     weft::register_switches(builder);
     weft::register_exits(builder);
+    weft::register_full_unrolling(builder);
     weft::register_heads(builder);
   };
   if (LLVMErrorRef error = weft::run_passes(module, pipeline, machine, is_large, prepare)) return error;
