@@ -11,8 +11,11 @@
  *   0 and each iteration of a loop assigns it a remainder by `w`: the head of a ring buffer.
  * - The remainder of an induction variable by a loop-invariant value becomes an induction variable of its own, which
  *   wraps to 0.
- * - If both operands fit 32 bits, the division has 32 bits. If nothing is known, LLVM's code generator emits both
- *   widths and a test at run time. */
+ * - LLVM narrows divisions further to 8 or 16 bits where the operands fit. PTX computes these in 32 bits, with masks of
+ *   the operands and results, so they are widened again.
+ * - If both operands fit 32 bits, the division has 32 bits. If nothing is known, `branch_on_width` for a signed division
+ *   and LLVM's code generator for an unsigned one emit both widths and a test at run time. LLVM's test for a signed
+ *   division is that neither operand is negative, so that a coordinate of -1 took the long path. */
 #include "divisions.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -28,6 +31,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
 
 namespace {
@@ -138,6 +142,34 @@ public:
     llvm::IRBuilder<> builder(&operation);
     if (fits_bits(of_a) && fits_bits(of_b)) return divide(builder, kind, a, b, false, true);
     return kind.is_remainder ? count_along(operation, a, b, of_b) : nullptr;
+  }
+
+  /* Whether LLVM has narrowed an unsigned division of 32 or 64 bits to 8 or 16, which a GPU computes in 32, with masks. */
+  bool is_too_narrow(llvm::BinaryOperator &operation) {
+    unsigned bits = operation.getType()->getIntegerBitWidth();
+    auto fits = [&](Value *operand) {
+      Value *whole;
+      return llvm::isa<llvm::ConstantInt>(operand) ||
+             (pattern::match(operand, pattern::m_Trunc(pattern::m_Value(whole))) &&
+              range(whole, operation).getUnsignedMax().getActiveBits() <= bits);
+    };
+    return fits(operation.getOperand(0)) && fits(operation.getOperand(1));
+  }
+
+  /* Computes such a division in 32 bits. Its result needs no mask. */
+  static void widen(llvm::BinaryOperator &operation) {
+    llvm::IRBuilder<> builder(&operation);
+    llvm::Type *type = builder.getInt32Ty();
+    auto whole = [&](Value *operand) {
+      Value *value;
+      if (pattern::match(operand, pattern::m_Trunc(pattern::m_Value(value)))) return builder.CreateZExtOrTrunc(value, type);
+      return builder.CreateZExt(operand, type);
+    };
+    Value *left = whole(operation.getOperand(0)), *right = whole(operation.getOperand(1));
+    Value *result = builder.CreateBinOp(operation.getOpcode(), left, right, operation.getName());
+    for (llvm::User *user : llvm::make_early_inc_range(operation.users()))
+      if (llvm::isa<llvm::ZExtInst>(user)) user->replaceAllUsesWith(builder.CreateZExtOrTrunc(result, user->getType()));
+    operation.replaceAllUsesWith(builder.CreateTrunc(result, operation.getType()));
   }
 
 private:
@@ -300,9 +332,12 @@ struct Expand : llvm::PassInfoMixin<Expand> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
     auto calls = calls_of(function);
     llvm::SmallVector<llvm::BinaryOperator *, 8> plain;
-    for (llvm::Instruction &instruction : llvm::instructions(function))
+    llvm::SmallVector<llvm::BinaryOperator *, 8> narrow;
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
       if (is_wide(instruction)) plain.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
-    if (calls.empty() && plain.empty()) return llvm::PreservedAnalyses::all();
+      if (is_narrow(instruction)) narrow.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
+    }
+    if (calls.empty() && plain.empty() && narrow.empty()) return llvm::PreservedAnalyses::all();
     /* New induction variables need preheaders. LLVM's next pass requires simplified loops, too. */
     analyses.invalidate(function, llvm::LoopSimplifyPass().run(function, analyses));
     Divisions divisions(function, analyses);
@@ -312,6 +347,7 @@ struct Expand : llvm::PassInfoMixin<Expand> {
     for (llvm::CallInst *call : calls) results.emplace_back(call, divisions.expand(*call));
     for (llvm::BinaryOperator *operation : plain)
       if (Value *shorter = divisions.shorten(*operation)) results.emplace_back(operation, shorter);
+    llvm::erase_if(narrow, [&](llvm::BinaryOperator *operation) { return !divisions.is_too_narrow(*operation); });
     for (auto &[old, result] : results) {
       old->replaceAllUsesWith(result);
       /* A result may itself be a call that is replaced here. */
@@ -319,16 +355,23 @@ struct Expand : llvm::PassInfoMixin<Expand> {
         if (other.second == old) other.second = result;
     }
     for (auto &[old, result] : results) old->eraseFromParent();
+    for (llvm::BinaryOperator *operation : narrow) Divisions::widen(*operation);
     llvm::PreservedAnalyses kept;
     kept.preserveSet<llvm::CFGAnalyses>();
     analyses.invalidate(function, kept);
     /* A quotient and a remainder of the same operands repeat the same tests: merge them. */
-    if (!results.empty()) llvm::EarlyCSEPass().run(function, analyses);
+    if (!results.empty() || !narrow.empty()) llvm::EarlyCSEPass().run(function, analyses);
     return llvm::PreservedAnalyses::none();
   }
   static bool isRequired() { return true; }
 
 private:
+  static bool is_narrow(const llvm::Instruction &instruction) {
+    auto opcode = instruction.getOpcode();
+    return (opcode == llvm::Instruction::UDiv || opcode == llvm::Instruction::URem) &&
+           instruction.getType()->isIntegerTy() && instruction.getType()->getIntegerBitWidth() < 32;
+  }
+
   static bool is_wide(const llvm::Instruction &instruction) {
     auto opcode = instruction.getOpcode();
     const auto *divisor = opcode == llvm::Instruction::UDiv || opcode == llvm::Instruction::URem
@@ -358,7 +401,76 @@ struct ExpandConstants : llvm::PassInfoMixin<ExpandConstants> {
   }
 };
 
+/* Whether a value is in (0, 2^31), for which a 32-bit division has the same result and does not overflow. */
+bool is_short_divisor(const Value *divisor, const llvm::DataLayout &layout, const llvm::Instruction &at) {
+  ConstantRange range = llvm::computeConstantRange(divisor, /*ForSigned=*/true, /*UseInstrInfo=*/true, nullptr, &at)
+                            .intersectWith(ConstantRange::fromKnownBits(llvm::computeKnownBits(divisor, layout), true));
+  return range.isEmptySet() || (range.getSignedMin().isStrictlyPositive() && range.getSignedMax().isSignedIntN(32));
+}
+
+/* Both results of one division, at one instruction. */
+struct WideDivision {
+  llvm::SmallVector<llvm::BinaryOperator *, 2> operations;
+};
+
+/* Replaces a division by a branch on the width of its operands. The second result of the same operands, if any, is
+ * computed on the same paths. */
+void branch_on_width(const WideDivision &division, const llvm::DataLayout &layout) {
+  llvm::BinaryOperator *first = division.operations.front();
+  Value *a = first->getOperand(0), *b = first->getOperand(1);
+  llvm::IRBuilder<> builder(first);
+  llvm::Type *narrow = builder.getInt32Ty(), *wide = a->getType();
+  Value *low = builder.CreateTrunc(a, narrow);
+  Value *fits = builder.CreateICmpEQ(builder.CreateSExt(low, wide), a);
+  if (!is_short_divisor(b, layout, *first)) {
+    Value *less = builder.CreateSub(b, llvm::ConstantInt::get(wide, 1));
+    fits = builder.CreateAnd(fits, builder.CreateICmpULT(less, llvm::ConstantInt::get(wide, INT32_MAX)));
+  }
+  Value *divisor = builder.CreateTrunc(b, narrow);
+  llvm::Instruction *then, *otherwise;
+  llvm::SplitBlockAndInsertIfThenElse(fits, first->getIterator(), &then, &otherwise);
+  for (llvm::BinaryOperator *operation : division.operations) {
+    builder.SetInsertPoint(then);
+    Value *result = builder.CreateSExt(builder.CreateBinOp(operation->getOpcode(), low, divisor), wide);
+    auto *copy = operation->clone();
+    copy->insertBefore(otherwise->getIterator());
+    llvm::BasicBlock *joined = then->getSuccessor(0);
+    builder.SetInsertPoint(joined, joined->begin());
+    llvm::PHINode *either = builder.CreatePHI(wide, 2);
+    either->addIncoming(result, then->getParent());
+    either->addIncoming(copy, otherwise->getParent());
+    either->takeName(operation);
+    operation->replaceAllUsesWith(either);
+    operation->eraseFromParent();
+  }
+}
+
 } // namespace
+
+/* Legal: a quotient or remainder of numbers of 32 bits with a positive divisor has 32 bits. Profitable unless nearly all
+ * dividends are long: the long path has the test in addition. Divisions by constants, which are products, and unsigned
+ * ones remain. */
+void weft::branch_on_width(llvm::Function &function) {
+  llvm::SmallVector<WideDivision, 4> found;
+  for (llvm::BasicBlock &block : function) {
+    size_t earlier = found.size();
+    for (llvm::Instruction &instruction : block) {
+      auto opcode = instruction.getOpcode();
+      if ((opcode != llvm::Instruction::SDiv && opcode != llvm::Instruction::SRem) ||
+          !instruction.getType()->isIntegerTy(64) || llvm::isa<llvm::Constant>(instruction.getOperand(1)))
+        continue;
+      auto *operation = llvm::cast<llvm::BinaryOperator>(&instruction);
+      auto *same = std::find_if(found.begin() + earlier, found.end(), [&](const WideDivision &division) {
+        return llvm::equal(division.operations.front()->operands(), operation->operands());
+      });
+      if (same == found.end())
+        found.push_back({{operation}});
+      else
+        same->operations.push_back(operation);
+    }
+  }
+  for (const WideDivision &division : found) ::branch_on_width(division, function.getDataLayout());
+}
 
 void weft::register_divisions(llvm::PassBuilder &builder) {
   builder.registerPeepholeEPCallback(

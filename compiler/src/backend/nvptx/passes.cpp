@@ -310,6 +310,7 @@ private:
 extern "C" void weft_keep_in_branches(LLVMModuleRef module_ref) {
   llvm::Module &module = *llvm::unwrap(module_ref);
   for (llvm::Function &function : module) {
+    weft::branch_on_width(function);
     keep_narrow(function);
     Offsets().extend(function);
     llvm::SmallVector<llvm::BinaryOperator *, 8> found;
