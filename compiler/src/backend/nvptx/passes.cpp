@@ -305,6 +305,30 @@ private:
   }
 };
 
+/* Computes the extent that is added to a negative index, `i < 0 ? extent : 0`, as `(unsigned(i) >> 31) * extent`: with the
+ * addition it is a `mad`, so that a shift and a `mad` replace a shift, an `and` and an addition. LLVM's passes and its
+ * code generator prefer the `and` for a select. Legal for all values. Constants remain: their products become shifts. */
+static void multiply_by_sign(llvm::Function &function) {
+  using namespace llvm::PatternMatch;
+  llvm::SmallVector<llvm::Instruction *, 16> found;
+  for (llvm::Instruction &instruction : llvm::instructions(function)) {
+    llvm::Value *index, *extent;
+    bool is_added = instruction.hasOneUse() && instruction.user_back()->getOpcode() == llvm::Instruction::Add;
+    if (!is_added || !instruction.getType()->isIntegerTy(32)) continue;
+    bool matches =
+        match(&instruction, m_Select(m_SpecificICmp(llvm::CmpInst::ICMP_SLT, m_Value(index), m_Zero()), m_Value(extent),
+                                     m_Zero())) ||
+        match(&instruction, m_Select(m_SpecificICmp(llvm::CmpInst::ICMP_SGT, m_Value(index), m_AllOnes()), m_Zero(),
+                                     m_Value(extent)));
+    if (!matches || !index->getType()->isIntegerTy() || llvm::isa<llvm::Constant>(extent)) continue;
+    llvm::IRBuilder<> builder(&instruction);
+    llvm::Value *sign = builder.CreateLShr(index, index->getType()->getIntegerBitWidth() - 1);
+    instruction.replaceAllUsesWith(builder.CreateMul(builder.CreateZExtOrTrunc(sign, builder.getInt32Ty()), extent));
+    found.push_back(&instruction);
+  }
+  for (llvm::Instruction *instruction : found) llvm::RecursivelyDeleteTriviallyDeadInstructions(instruction);
+}
+
 /* Stops the code generator from speculating long operations and from widening divisions, and narrows offsets. Call it
  * directly before the code generator. */
 extern "C" void weft_keep_in_branches(LLVMModuleRef module_ref) {
@@ -313,6 +337,7 @@ extern "C" void weft_keep_in_branches(LLVMModuleRef module_ref) {
     weft::branch_on_width(function);
     keep_narrow(function);
     Offsets().extend(function);
+    multiply_by_sign(function);
     llvm::SmallVector<llvm::BinaryOperator *, 8> found;
     for (llvm::BasicBlock &block : function) {
       /* Only a block with one predecessor that branches can be speculated. */
