@@ -198,6 +198,24 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
   return nullptr;
 }
 
+/* Whether a 32-bit value, or a sum or product with it, is extended to 64 bits. */
+static bool is_extended(const llvm::Value &value, unsigned depth) {
+  return llvm::any_of(value.users(), [&](const llvm::User *user) {
+    if (llvm::isa<llvm::ZExtInst, llvm::SExtInst>(user)) return user->getType()->isIntegerTy(64);
+    const auto *operation = llvm::dyn_cast<llvm::BinaryOperator>(user);
+    if (!operation || depth == 0) return false;
+    switch (operation->getOpcode()) {
+    case llvm::Instruction::Add:
+    case llvm::Instruction::Sub:
+    case llvm::Instruction::Mul:
+    case llvm::Instruction::Shl:
+      return is_extended(*operation, depth - 1);
+    default:
+      return false;
+    }
+  });
+}
+
 /* Loop strength reduction treats a quotient as part of an address and recomputes it in the width of the address:
  * 32-bit divisions become 64-bit ones. A frozen value is opaque to it. */
 static void keep_narrow(llvm::Function &function) {
@@ -206,10 +224,7 @@ static void keep_narrow(llvm::Function &function) {
       bool divides = instruction.getOpcode() == llvm::Instruction::UDiv ||
                      instruction.getOpcode() == llvm::Instruction::URem;
       if (!divides || !instruction.getType()->isIntegerTy(32)) continue;
-      bool widens = llvm::any_of(instruction.users(), [](const llvm::User *user) {
-        return llvm::isa<llvm::ZExtInst>(user) && user->getType()->isIntegerTy(64);
-      });
-      if (!widens) continue;
+      if (!is_extended(instruction, 3)) continue;
       auto *frozen = new llvm::FreezeInst(&instruction, "", std::next(instruction.getIterator()));
       frozen->setDebugLoc(instruction.getDebugLoc());
       instruction.replaceUsesWithIf(frozen, [&](llvm::Use &use) { return use.getUser() != frozen; });
