@@ -76,6 +76,8 @@ impl RangeAnalysis<'_> {
                 if !is_whole(expr.ty) {
                     return all;
                 }
+                let left =
+                    if matches!(op, BinaryOp::Add | BinaryOp::Sub) { self.refined(a, left, right) } else { left };
                 let found = Interval::binary(op, left, right, expr.ty);
                 let known = self.of_grid(op, a, b).or_else(|| self.of_size(id));
                 known.filter(|known| known.fits(expr.ty)).map_or(found, |known| found.meet(known))
@@ -88,7 +90,9 @@ impl RangeAnalysis<'_> {
             Class::Arith(Arith::Select(cond, a, b)) => {
                 self.eval(cond);
                 // Both operands are evaluated; the result is one whose condition allows it.
+                let mark = self.state.mark();
                 let (then, otherwise) = (self.eval(a), self.eval(b));
+                self.state.take(mark);
                 let chosen = self.under(cond, true, a, then).join(self.under(cond, false, b, otherwise));
                 if chosen.is_none() { all } else { chosen }
             }
@@ -120,6 +124,27 @@ impl RangeAnalysis<'_> {
                 self.loaded(pointer).map_or(all, |range| range.meet(all))
             }
         }
+    }
+
+    /// The range of the left operand of a sum or difference with a constant: if a rematerializable local has been
+    /// assigned before a test of the locals in its value, the test restricts it, too. With `tid = ty * 16 + tx`, after `if
+    /// ty > 0`, `tid - 16` is not negative.
+    fn refined(&mut self, left: ExprId, known: Interval, right: Interval) -> Interval {
+        let function = self.function;
+        let left = match function.class(left) {
+            Class::Arith(Arith::Convert(from))
+                if Interval::of_type(function.exprs[from].ty).fits(function.exprs[left].ty) =>
+            {
+                from
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => left,
+        };
+        let value = function.local(left).and_then(|local| self.fixed.value(local));
+        let Some(value) = value.filter(|_| right.single().is_some()) else { return known };
+        let notes = std::mem::replace(&mut self.notes, false);
+        let met = known.meet(self.eval(value));
+        self.notes = notes;
+        if met.is_none() { known } else { met }
     }
 
     /// The range of an arm of a `select` under its condition.

@@ -221,6 +221,14 @@ impl<'a> RangeAnalysis<'a> {
                 None
             } else if let ExprKind::Compare(op, a, b) = function.exprs[test].kind {
                 self.trip_count_of(body, step, entry, (op, a, b))
+            } else if let ExprKind::Select(chooses, a, b) = function.exprs[test].kind {
+                // The test of `range(start, stop, step)` by the sign of the step.
+                if !self.allows(chooses, false) {
+                    tests.push(a);
+                } else if !self.allows(chooses, true) {
+                    tests.push(b);
+                }
+                None
             } else {
                 None
             };

@@ -9,6 +9,7 @@
 //! An unknown range is that of the type. If the analysis would take too long, all ranges are.
 
 mod eval;
+mod flags;
 mod loops;
 mod refine;
 mod state;
@@ -24,15 +25,15 @@ use self::{
 };
 use super::{Interval, PointedArray, Rematerializable, pointers::Pointers};
 use crate::ir::{
-    AtomicOp, Block, Circles, ExprId, FuncId, Function, FunctionKind, LocalId, Memory, Module, Op, Space, Stmt,
-    StmtKind, Type, for_each_stmt,
+    AtomicOp, Block, Circles, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Memory, Module, Op, Space,
+    Stmt, StmtKind, Type, for_each_stmt,
 };
 
 /// The limit on evaluations of expressions, per expression of a function, after which the analysis gives up.
 const PATIENCE: usize = 1500;
 
 /// The number of guesses of what functions know of each other.
-const GUESSES: usize = 3;
+const GUESSES: usize = 5;
 
 /// The ranges of one function.
 #[derive(Clone, Debug)]
@@ -97,7 +98,9 @@ fn summarize(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles
     if !has_callees && !has_own_arrays {
         return types;
     }
-    let mut guess = ModuleSummary::guess(module, circles, &slot);
+    let small = ModuleSummary::guess(module, circles, &slot, summary::small);
+    let mut guess =
+        if wraps(module) { ModuleSummary::guess(module, circles, &slot, summary::small_nonneg) } else { small.clone() };
     for _ in 0..GUESSES {
         let mut found = ModuleSummary::nothing(module);
         for (id, function) in module.functions.iter() {
@@ -106,7 +109,7 @@ fn summarize(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles
                 None => give_up(module, function, id, &mut found),
             }
         }
-        if guess.retract(&found, &types) {
+        if guess.retract(&found, &[&small, &types]) {
             // What follows from a guess that holds, holds too, and is often less.
             for (id, function) in module.functions.iter() {
                 if function.kind != FunctionKind::Device || circles.contains(id) {
@@ -121,6 +124,12 @@ fn summarize(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles
         }
     }
     with_arguments(module, arrays, (types, circles))
+}
+
+/// Whether a negative index may occur.
+fn wraps(module: &Module) -> bool {
+    let mut functions = module.functions.iter();
+    functions.any(|(_, function)| function.exprs.iter().any(|(_, expr)| matches!(expr.kind, ExprKind::Wrap { .. })))
 }
 
 fn calls(function: &Function) -> bool {
@@ -285,15 +294,16 @@ impl<'a> RangeAnalysis<'a> {
 
     fn block(&mut self, block: &'a Block) {
         crate::stop::check();
-        for stmt in block {
+        for (index, stmt) in block.iter().enumerate() {
             if self.state.dead || self.patience == 0 {
                 return;
             }
-            self.stmt(stmt);
+            self.stmt(stmt, &block[..index]);
         }
     }
 
-    fn stmt(&mut self, stmt: &'a Stmt) {
+    /// Analyzes a statement that follows `before` in its block.
+    fn stmt(&mut self, stmt: &'a Stmt, before: &'a [Stmt]) {
         match &stmt.kind {
             StmtKind::Assign(local, value) => {
                 self.count_sum(*local, *value);
@@ -326,7 +336,7 @@ impl<'a> RangeAnalysis<'a> {
                     self.assign(*local, if given.is_none() { Interval::of_type(ty) } else { given });
                 }
             }
-            StmtKind::If { cond, then, otherwise } => self.branch(*cond, then, otherwise),
+            StmtKind::If { cond, then, otherwise } => self.branch(*cond, before, then, otherwise),
             StmtKind::Loop { body, step } => self.walk_loop(body, step),
             StmtKind::Break => self.leave(true),
             StmtKind::Continue => self.leave(false),
@@ -394,13 +404,13 @@ impl<'a> RangeAnalysis<'a> {
         }
     }
 
-    fn branch(&mut self, cond: ExprId, then: &'a Block, otherwise: &'a Block) {
+    fn branch(&mut self, cond: ExprId, before: &[Stmt], then: &'a Block, otherwise: &'a Block) {
         self.eval(cond);
         let mark = self.state.mark();
-        self.assume(cond, true);
+        self.assume_after(before, cond, true);
         self.block(then);
         let after_then = self.state.take(mark);
-        self.assume(cond, false);
+        self.assume_after(before, cond, false);
         self.block(otherwise);
         let after_else = self.state.take(mark);
         let both = self.state.joined(after_then, after_else);

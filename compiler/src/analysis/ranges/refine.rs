@@ -1,9 +1,9 @@
 //! Refines the ranges of the locals in a condition.
 
-use super::RangeAnalysis;
+use super::{RangeAnalysis, flags, state::Change};
 use crate::{
     analysis::Interval,
-    ir::{Arith, BinaryOp, Class, CompareOp, ExprId, Leaf, Type, UnaryOp},
+    ir::{Arith, BinaryOp, Class, CompareOp, ExprId, Leaf, Stmt, Type, UnaryOp},
 };
 
 impl RangeAnalysis<'_> {
@@ -15,6 +15,15 @@ impl RangeAnalysis<'_> {
         let notes = std::mem::replace(&mut self.notes, false);
         self.holds(cond, truth);
         self.notes = notes;
+    }
+
+    /// Refines the state by a condition after the statements `before` of its block. If the condition is a flag that they
+    /// assign, as `and` and `or` do, it implies the conditions under which the flag gets its value.
+    pub(super) fn assume_after(&mut self, before: &[Stmt], cond: ExprId, truth: bool) {
+        self.assume(cond, truth);
+        for (implied, truth) in flags::implied(self.function, before, cond, truth) {
+            self.assume(implied, truth);
+        }
     }
 
     fn holds(&mut self, cond: ExprId, truth: bool) {
@@ -34,9 +43,32 @@ impl RangeAnalysis<'_> {
                     self.compared(if truth { op } else { opposite(op) }, a, b);
                 }
             }
+            Class::Arith(Arith::Select(chooses, a, b)) => {
+                let then = self.chosen((chooses, true), a, truth);
+                let otherwise = self.chosen((chooses, false), b, truth);
+                let joined = self.state.joined(then, otherwise);
+                self.state.put(joined);
+            }
             Class::Leaf(Leaf::Local(_)) => self.narrow(cond, Interval::of(i128::from(truth))),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
         }
+    }
+
+    /// The refinements if a `select` chooses one of its operands, which has the value `truth`.
+    fn chosen(&mut self, (chooses, when): (ExprId, bool), operand: ExprId, truth: bool) -> Change {
+        let mark = self.state.mark();
+        self.holds(chooses, when);
+        if !self.state.dead {
+            self.holds(operand, truth);
+        }
+        self.state.take(mark)
+    }
+
+    /// Whether the current ranges allow a condition to have the value `truth`.
+    pub(super) fn allows(&mut self, cond: ExprId, truth: bool) -> bool {
+        let mark = self.state.mark();
+        self.assume(cond, truth);
+        self.state.take(mark).is_some()
     }
 
     fn compared(&mut self, op: CompareOp, a: ExprId, b: ExprId) {

@@ -2,9 +2,10 @@
 //!
 //! A function's ranges depend on those of its arguments, of its callees' results and of the elements that it loads, and
 //! these depend on the ranges of all functions. The analysis guesses them: all `int64` numbers that pass between
-//! functions or through memory are values of `int32`; all other numbers have the ranges of their types. If the ranges
-//! that follow from the guess are within it, it holds, by induction over the steps of an execution. What is not within it
-//! gets the range of its type, and the rest is guessed again.
+//! functions or through memory are values of `int32`; all other numbers have the ranges of their types. If the module
+//! handles negative indices, the first guess is that no signed integer is negative. If the ranges that follow from the
+//! guess are within it, it holds, by induction over the steps of an execution. What is not within it gets the range of
+//! the next guess, at last that of its type, and the rest is guessed again.
 //!
 //! Arrays are those that nothing but the functions of the module writes: shared arrays of the program, thread-local
 //! arrays, and constant arrays. Their elements are the values that are stored. An element that was never stored has no
@@ -78,9 +79,14 @@ impl ModuleSummary {
         })
     }
 
-    /// The guess: 64-bit integers are values of `int32`. Recursive functions rely on nothing.
-    pub(super) fn guess(module: &Module, circles: &Circles, slot: &dyn Fn(&Function, usize) -> Interval) -> Self {
-        let mut guess = Self::filled(module, &small, &|id, function, index| {
+    /// A guess: the ranges of types by `range`. Recursive functions rely on nothing.
+    pub(super) fn guess(
+        module: &Module,
+        circles: &Circles,
+        slot: &dyn Fn(&Function, usize) -> Interval,
+        range: fn(Type) -> Interval,
+    ) -> Self {
+        let mut guess = Self::filled(module, &range, &|id, function, index| {
             let ty = function.locals[function.params[index]].ty;
             if function.kind == FunctionKind::Device {
                 circles.contains(id).then(|| Interval::of_type(ty))
@@ -101,26 +107,25 @@ impl ModuleSummary {
         Self::filled(module, &|_| Interval::NONE, &|_, _, _| None)
     }
 
-    /// Replaces each range that does not contain the one that follows from it by that of `types`; returns whether all
-    /// did.
-    pub(super) fn retract(&mut self, found: &Self, types: &Self) -> bool {
+    /// Replaces each range that does not contain the one that follows from it by that of the first of `wider` that does,
+    /// or of the last one; returns whether all did.
+    pub(super) fn retract(&mut self, found: &Self, wider: &[&Self]) -> bool {
         let mut holds = true;
-        let mut check = |known: &mut Interval, found: &Interval, ty: &Interval| {
-            if !found.within(*known) {
-                holds = false;
-                *known = *ty;
-            }
-        };
         let lists = |summary: &Self| -> Vec<Vec<Interval>> {
             let Elements { shared, local, constants: _ } = &summary.elements;
             summary.params.iter().chain(&summary.results).chain(local).chain([shared]).cloned().collect()
         };
-        let (found, types) = (lists(found), lists(types));
+        let (found, wider) = (lists(found), wider.iter().map(|summary| lists(summary)).collect::<Vec<_>>());
         let Elements { shared, local, constants: _ } = &mut self.elements;
         let known = self.params.iter_mut().chain(&mut self.results).chain(local).chain([shared]);
-        for ((known, found), ty) in known.zip(&found).zip(&types) {
-            for ((known, found), ty) in known.iter_mut().zip(found).zip(ty) {
-                check(known, found, ty);
+        for (list, (known, found)) in known.zip(&found).enumerate() {
+            for (index, (known, found)) in known.iter_mut().zip(found).enumerate() {
+                if !found.within(*known) {
+                    holds = false;
+                    let mut others = wider.iter().map(|summary| summary[list][index]);
+                    let next = others.clone().find(|other| found.within(*other));
+                    *known = next.or_else(|| others.next_back()).unwrap_or(*known);
+                }
             }
         }
         holds
@@ -224,9 +229,15 @@ impl Elements {
     }
 }
 
-/// The guessed range of a type.
-fn small(ty: Type) -> Interval {
+/// The guessed range of a type: 64-bit integers are values of `int32`.
+pub(super) fn small(ty: Type) -> Interval {
     if ty == Type::I64 { Interval::of_type(Type::I32) } else { Interval::of_type(ty) }
+}
+
+/// The guessed range of a type: signed integers are not negative, and values of `int32`.
+pub(super) fn small_nonneg(ty: Type) -> Interval {
+    let is_signed = ty.scalar().is_some_and(Scalar::is_signed_int);
+    if is_signed { small(ty).meet(Interval::new(0, i128::MAX)) } else { small(ty) }
 }
 
 /// The range of a constant array's elements.
