@@ -19,7 +19,7 @@ use crate::{
 pub struct Assumptions {
     /// The strides of arrays and 64-bit integer arguments are values of `int32`. Extents of arrays and numbers of threads
     /// along an axis are at most [`SMALL_EXTENT`](crate::SMALL_EXTENT), numbers of elements
-    /// [`SMALL_SIZE`](crate::SMALL_SIZE), blocks along x [`SMALL_BLOCKS`](crate::SMALL_BLOCKS).
+    /// [`SMALL_SIZE`](crate::SMALL_SIZE), blocks along x [`SMALL_BLOCKS`](crate::SMALL_BLOCKS). No array is empty.
     pub small: bool,
     /// Signed integer arguments, including those in tuples and records, are not negative.
     pub nonneg: bool,

@@ -23,8 +23,8 @@ pub const EXTENT_BITS: u32 = 48;
 /// `x + i - 3`, or the number of diagonals of a square, `2 * n - 1`.
 pub const SMALL_EXTENT: i32 = (1 << 30) - (1 << 16);
 
-/// The most elements of an array of several dimensions, an empty dimension counted as one, in a launch for which
-/// `Assumptions::small` holds: a product of its extents and a sum of it and a block's size fit in `int32`.
+/// The most elements of an array of several dimensions in a launch for which `Assumptions::small` holds: a product of its
+/// extents and a sum of it and a block's size fit in `int32`.
 pub const SMALL_SIZE: i32 = i32::MAX - (1 << 16);
 
 /// The most blocks along x in a launch for which `Assumptions::small` holds (along y and z there are at most 65,535): an

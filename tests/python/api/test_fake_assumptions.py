@@ -82,7 +82,8 @@ LAUNCHES = [
     ("shift", ["buffer, buffer", "buffer[1:], buffer[:-1]"], [SMALL]),
     # Interleaved elements.
     ("shift", ["buffer[::2], buffer[1::2]"], [SMALL]),
-    ("shift", ["buffer[:0], buffer"], [["small", "disjoint"]]),
+    # An empty array is not small.
+    ("shift", ["buffer[:0], buffer"], [[], ["small", "disjoint"]]),
     # A single load and a single store cannot be merged.
     ("shift", ["buffer[1:], other[1:]"], [SMALL]),
     ("shift", ["buffer, other", "buffer[1:], other[1:]"], [["small", "disjoint"]]),

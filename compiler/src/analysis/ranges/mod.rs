@@ -187,8 +187,9 @@ fn slot(module: &Module, function: &Function, index: usize) -> Interval {
     let all = Interval::of_type(local.ty);
     let known = match function.slots.get(index) {
         Some(SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
-            let most = if module.assumptions.small { i128::from(SMALL_EXTENT) } else { (1 << EXTENT_BITS) - 1 };
-            all.meet(Interval::new(0, most))
+            let (least, most) =
+                if module.assumptions.small { (1, i128::from(SMALL_EXTENT)) } else { (0, (1 << EXTENT_BITS) - 1) };
+            all.meet(Interval::new(least, most))
         }
         Some(SlotSource::Argument { field: SlotField::Value | SlotField::Stride(_), .. })
             if module.assumptions.small =>

@@ -85,7 +85,7 @@ pub(in crate::dispatcher) fn short_extents(given: &[ArgType], cells: &[u64]) -> 
 pub(in crate::dispatcher) fn words(slots: &[Slot], cells: &[u32]) -> Box<[Word]> {
     let word = |(slot, &cell): (&Slot, &u32)| match (slot.ty, &slot.source) {
         (SlotType::Scalar(Scalar::I64), SlotSource::Argument { field: SlotField::Shape(_), .. }) => {
-            Some(Word { cell, least: 0, most: SMALL_EXTENT })
+            Some(Word { cell, least: 1, most: SMALL_EXTENT })
         }
         (SlotType::Scalar(Scalar::U64), _) => Some(Word { cell, least: 0, most: i32::MAX }),
         (SlotType::Scalar(scalar), _) if scalar.is_int() && scalar.size_bytes() == 8 => {
@@ -120,9 +120,11 @@ impl Array {
     fn is_small(self, cells: &[u64]) -> bool {
         let (first, ndim) = (self.cell as usize + 1, usize::from(self.ndim));
         let Some(extents) = cells.get(first..first + ndim) else { return false };
+        if extents.contains(&0) {
+            return false;
+        }
         if self.packed {
-            let size = extents.iter().fold(1, |size: u64, extent| size.saturating_mul((*extent).max(1)));
-            size <= SMALL_SIZE as u64
+            extents.iter().fold(1, |size: u64, extent| size.saturating_mul(*extent)) <= SMALL_SIZE as u64
         } else {
             let Some(strides) = cells.get(first + ndim..first + 2 * ndim) else { return false };
             let along = |(extent, stride): (&u64, &u64)| extent.saturating_mul(stride.cast_signed().unsigned_abs());
@@ -173,7 +175,7 @@ impl Resolved {
     pub(in crate::dispatcher) fn misfit(&self, config: &LaunchConfig, cells: &[u64]) -> &'static str {
         let Assumptions { small, nonneg, disjoint, aligned, warps: _ } = self.assumed;
         if small && !self.is_small(config, cells) {
-            "with integers and dimensions below 2**31, but these arguments have larger ones"
+            "with integers and dimensions below 2**31 and no empty array, but these arguments have others"
         } else if nonneg && !self.is_nonneg(cells) {
             "with non-negative integers, but these arguments have negative ones"
         } else if disjoint && !self.addresses.are_disjoint(cells) {

@@ -104,3 +104,93 @@ def counted(stop, step, out):
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_counters_that_end_beyond_32_bits(stop, step):
     run(counted, 1, 2, np.int64(stop), np.int64(step), np.zeros((2, 2), np.int64))
+
+
+@cuda.jit
+def of_empty(x, y, out):
+    i = cuda.grid(1)
+    n = x.shape[0]
+    # The last element of `y` if `x` is empty.
+    out[i] = y[min(i, n - 1)]
+    if n > 0:
+        out[i] += i % n + i // n + x[min(max(i - 1, 0), n - 1)]
+    for k in range(min(n, i), n, 2):
+        out[i] += y[k - n]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 8])
+def test_empty_arrays(n):
+    run(of_empty, 2, 4, np.arange(n) + 3, np.arange(8) * 5, np.zeros(8, np.int64))
+
+
+def test_an_empty_array_after_another():
+    for n in (5, 0, 4, 0):
+        run(of_empty, 1, 8, np.arange(n), np.arange(8) + 1, np.zeros(8, np.int64))
+
+
+@cuda.jit
+def by_flags(x, out):
+    i = cuda.grid(1)
+    j = i - 3
+    if j > 0 and x[j - 1] > 0:
+        out[i] += x[j - 1]
+        j -= 4
+        out[i] += x[j]
+    if j < 0 or x[j] < 2:
+        j -= 1
+        out[i] += 10 * x[j]
+        known = j > -4
+        j -= 2
+        if known:
+            out[i] += 100 * x[j]
+    ok = j >= 0 and x[j] != 1
+    if not ok:
+        out[i] += 1000 * x[j]
+    else:
+        out[i] -= x[j]
+    for k in range(j, -6, -(cuda.blockDim.x // 4)):
+        out[i] += 10000 * x[k]
+    k = i - 1
+    if k > 0:
+        k -= 5
+        changed = x[k] > 0
+    else:
+        changed = False
+    again = changed
+    if again:
+        out[i] += 100000 * x[k]
+
+
+def test_values_that_flags_imply():
+    run(by_flags, 1, 12, np.array([1, 0, 2, 5, 1, 3, 0, 1, 4, 1, 2, 6]), np.zeros(12, np.int64))
+
+
+@cuda.jit(device=True)
+def root(labels, i):
+    while labels[i] != i:
+        i = labels[i]
+    return i
+
+
+@cuda.jit
+def roots(parent, first, out):
+    labels = cuda.shared.array(8, np.int32)
+    others = cuda.shared.array(8, np.int32)
+    i = cuda.threadIdx.x
+    labels[i] = max(i - 1, 0)
+    others[i] = i - 8 if i < 4 else -4
+    cuda.syncthreads()
+    out[i, 0] = root(labels, i)
+    # From the end: -8 is 0, where -8 is.
+    out[i, 1] = root(others, i - 8) if i < 3 else others[others[i]]
+    at = first * first - first * first + i
+    while parent[0, at] != at:
+        at = parent[0, at]
+    out[i, 2] = at
+
+
+@pytest.mark.parametrize("first", [3, 2**20, 2**40])
+def test_roots(first):
+    parent = np.array([[0, 0, 1, 2, -8, 4, 6, 6]], np.int32)
+    parent[0, 4] = 3
+    run(roots, 1, 8, parent, np.int64(first), np.zeros((8, 3), np.int64))
