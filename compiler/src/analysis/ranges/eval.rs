@@ -4,7 +4,7 @@ use weft_artifact::{ArgItem, Factors, Layout, SMALL_BLOCKS, SMALL_EXTENT, SMALL_
 
 use super::RangeAnalysis;
 use crate::{
-    analysis::Interval,
+    analysis::{Interval, PointedArray},
     ir::{Arith, BinaryOp, Class, Const, ExprId, ExprKind, Leaf, LocalId, MathFn, SpecialRegister, Type},
 };
 
@@ -121,6 +121,7 @@ impl RangeAnalysis<'_> {
             }
             Class::Load(pointer) => {
                 self.eval(pointer);
+                self.accessed(pointer);
                 self.loaded(pointer).map_or(all, |range| range.meet(all))
             }
         }
@@ -145,6 +146,30 @@ impl RangeAnalysis<'_> {
         let met = known.meet(self.eval(value));
         self.notes = notes;
         if met.is_none() { known } else { met }
+    }
+
+    /// Refines the locals that index an array of the launch after an access: the array is small, and the program
+    /// accesses only elements of its arrays, so that an index is a value of `int32`.
+    fn accessed(&mut self, pointer: ExprId) {
+        let Class::Address { base, by, .. } = self.function.class(pointer) else { return };
+        if !self.module.assumptions.small || !matches!(self.pointed(base), Some((PointedArray::Argument, _))) {
+            return;
+        }
+        let mut terms = vec![by];
+        while let Some(term) = terms.pop() {
+            match self.function.class(term) {
+                Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) => terms.extend([a, b]),
+                Class::Arith(Arith::Wrap { index, .. }) => {
+                    if let Some(local) = self.function.local(index) {
+                        let met = self.state.get(local).meet(Interval::of_type(Type::I32));
+                        if !met.is_none() {
+                            self.state.set(local, met);
+                        }
+                    }
+                }
+                Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
+            }
+        }
     }
 
     /// The range of an arm of a `select` under its condition.

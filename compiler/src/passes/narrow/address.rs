@@ -354,6 +354,13 @@ fn is_linear(op: BinaryOp) -> bool {
     }
 }
 
+impl Addresses {
+    /// Whether the offset of an accessed address from its base is known to fit 32 bits.
+    pub(super) fn is_narrow(&self, address: ExprId) -> bool {
+        self.bases.get(address.index()).is_some_and(Option::is_some)
+    }
+}
+
 impl Narrow<'_> {
     /// An address with a 32-bit offset from its base, if the offset is known to fit.
     pub(super) fn address(&mut self, id: ExprId, base: ExprId, by: ExprId) -> ExprId {

@@ -9,6 +9,9 @@
 //! the end. The lower half of a sum, difference, product or bit operation depends only on the lower halves of its
 //! operands, so such a local can be `int32`, whatever its value. LLVM narrows expressions for the same reason, but not
 //! variables that a loop carries.
+//!
+//! The index of an access to a small array fits 32 bits, too: `while p[i] != i: i = p[i]` narrows `i`, whatever is known of
+//! its first value.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +20,14 @@ use crate::{
     ir::{Arith, BinaryOp, Class, ExprId, Function, Leaf, LocalId, StmtKind, Type, UnaryOp, for_each_stmt},
 };
 
-/// The candidates of which each use reads only the lower half, or at which the value fits 32 bits.
-pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTreeSet<LocalId>) -> BTreeSet<LocalId> {
+/// The candidates of which each use reads only the lower half, or at which the value fits 32 bits. `is_narrow` says whether
+/// the offset of an address is known to fit 32 bits.
+pub(super) fn lower_halves(
+    function: &Function,
+    ranges: &Ranges,
+    is_narrow: &dyn Fn(ExprId) -> bool,
+    candidates: BTreeSet<LocalId>,
+) -> BTreeSet<LocalId> {
     // An expression, and the local that it is assigned to.
     let mut roots: Vec<(ExprId, Option<LocalId>)> = Vec::new();
     for_each_stmt(&function.body, &mut |stmt| match stmt.kind {
@@ -32,7 +41,7 @@ pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTr
         | StmtKind::Continue
         | StmtKind::Return(_) => roots.extend(stmt.kind.exprs().into_iter().map(|id| (id, None))),
     });
-    let mut uses = Uses { function, ranges, left: candidates };
+    let mut uses = Uses { function, ranges, is_narrow, left: candidates };
     loop {
         let before = uses.left.len();
         // In reverse order, since the uses of a local decide which halves of its operands are used.
@@ -48,6 +57,8 @@ pub(super) fn lower_halves(function: &Function, ranges: &Ranges, candidates: BTr
 struct Uses<'a> {
     function: &'a Function,
     ranges: &'a Ranges,
+    /// Whether the offset of an address is known to fit 32 bits.
+    is_narrow: &'a dyn Fn(ExprId) -> bool,
     /// The locals that may still be narrowed.
     left: BTreeSet<LocalId>,
 }
@@ -106,9 +117,23 @@ impl Uses<'_> {
             }
             Class::Address { base, by, .. } => {
                 self.read(base, false);
-                self.read(by, false);
+                if (self.is_narrow)(id) { self.read_offset(by) } else { self.read(by, false) }
             }
             Class::Load(pointer) => self.read(pointer, false),
+        }
+    }
+
+    /// Visits the offset of an access to a small array. An index along an axis that does not fit 32 bits is out of bounds.
+    fn read_offset(&mut self, id: ExprId) {
+        match self.function.class(id) {
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) => {
+                self.read_offset(a);
+                self.read_offset(b);
+            }
+            Class::Arith(Arith::Wrap { index, extent }) if self.function.local(index).is_some() => {
+                self.read(extent, false);
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.read(id, false),
         }
     }
 }

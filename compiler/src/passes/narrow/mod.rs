@@ -90,7 +90,8 @@ fn narrow_function(
     addresses: Option<&address::Addresses>,
     kept: BTreeSet<LocalId>,
 ) {
-    let locals = narrow_locals(function, ranges, &kept);
+    let is_narrow = |address| addresses.is_some_and(|addresses| addresses.is_narrow(address));
+    let locals = narrow_locals(function, ranges, &is_narrow, &kept);
     let body = std::mem::take(&mut function.body);
     let guard = address::Guard::Outside;
     let mut pass = Narrow { function, ranges, addresses, locals, kept, guard, before_branch: Block::new() };
@@ -109,7 +110,12 @@ fn narrow_function(
 
 /// The locals that become narrow, and their types: those with values that fit 32 bits, and those of which only the
 /// lower halves are used.
-fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>) -> BTreeMap<LocalId, Type> {
+fn narrow_locals(
+    function: &Function,
+    ranges: &Ranges,
+    is_narrow: &dyn Fn(ExprId) -> bool,
+    kept: &BTreeSet<LocalId>,
+) -> BTreeMap<LocalId, Type> {
     let mut free: BTreeSet<LocalId> =
         function.locals.iter().filter(|(_, local)| local.ty == Type::I64).map(|(id, _)| id).collect();
     for param in &function.params {
@@ -128,7 +134,7 @@ fn narrow_locals(function: &Function, ranges: &Ranges, kept: &BTreeSet<LocalId>)
     let (small, large): (BTreeSet<_>, BTreeSet<_>) = free.into_iter().partition(|local| fits(*local, Type::I32));
     // A counter that saturates at the maximum of its type must retain its type.
     let wrapping = large.iter().copied().filter(|local| !function.locals[*local].counts).collect();
-    let halves = halves::lower_halves(function, ranges, wrapping);
+    let halves = halves::lower_halves(function, ranges, is_narrow, wrapping);
     let unsigned = large.into_iter().filter(|local| !halves.contains(local) && fits(*local, UNSIGNED));
     let mut narrow: BTreeMap<LocalId, Type> = unsigned.map(|local| (local, UNSIGNED)).collect();
     narrow.extend(small.into_iter().chain(halves).map(|local| (local, Type::I32)));

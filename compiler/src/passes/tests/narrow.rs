@@ -3,7 +3,9 @@
 use weft_artifact::{Factors, Scalar};
 
 use super::{HERE, Kernel, grid, narrow_pass as narrow, wide};
-use crate::ir::{BinaryOp, Builder, CompareOp, ExprKind, SpecialRegister, Stmt, StmtKind, Type, UnaryOp};
+use crate::ir::{
+    BinaryOp, Builder, CompareOp, ExprId, ExprKind, LocalId, SpecialRegister, Stmt, StmtKind, Type, UnaryOp,
+};
 
 /// The lines of a kernel's body after the pass.
 fn lines(kernel: Kernel, small: bool) -> Vec<String> {
@@ -155,11 +157,20 @@ fn coarsened(factor: i128, copy: i128) -> Vec<String> {
     let thread = b.binary(BinaryOp::Add, thread, copy, HERE);
     let thread = b.convert(thread, Type::I64, HERE);
     let number = b.binary(BinaryOp::Add, first, thread, HERE);
-    let i = b.local("i", Type::I64);
-    b.assign(i, number, HERE);
-    let index = b.read(i, HERE);
+    let i = compared(b, number);
+    let index = kernel.b.read(i, HERE);
     kernel.store_at(x, index);
     lines(kernel, true)
+}
+
+/// A local `i` with a value. A comparison reads all of it: only its range makes it narrow.
+fn compared(b: &mut Builder, value: ExprId) -> LocalId {
+    let i = b.local("i", Type::I64);
+    b.assign(i, value, HERE);
+    let (now, zero) = (b.read(i, HERE), b.i64(0, HERE));
+    let cond = b.compare(CompareOp::Lt, now, zero, HERE);
+    b.stmt(StmtKind::If { cond, then: vec![], otherwise: vec![] }, HERE);
+    i
 }
 
 #[test]
@@ -188,9 +199,8 @@ fn merged(factor: u32, copy: i128) -> Vec<String> {
     let first = b.binary(BinaryOp::Mul, block, dim, HERE);
     let thread = wide(b, SpecialRegister::ThreadIdx(0));
     let number = b.binary(BinaryOp::Add, first, thread, HERE);
-    let i = b.local("i", Type::I64);
-    b.assign(i, number, HERE);
-    let index = b.read(i, HERE);
+    let i = compared(b, number);
+    let index = kernel.b.read(i, HERE);
     kernel.store_at(x, index);
     lines(kernel, true)
 }
@@ -205,4 +215,33 @@ fn the_numbers_of_merged_blocks_are_those_of_the_program() {
     assert!(!merged(4, 0).contains(narrow));
     assert!(!merged(2, 2).contains(narrow));
     assert!(!merged(2, -1).contains(narrow));
+}
+
+/// `i = a * a; store x[i] = 1`, then a comparison of `i` if `used`.
+fn indexed(used: bool, small: bool) -> Vec<String> {
+    let mut kernel = Kernel::new();
+    let x = kernel.array("x");
+    let a = kernel.scalar("a", Scalar::I64);
+    let b = &mut kernel.b;
+    let i = b.local("i", Type::I64);
+    let (one, other) = (b.read(a, HERE), b.read(a, HERE));
+    let product = b.binary(BinaryOp::Mul, one, other, HERE);
+    b.assign(i, product, HERE);
+    if used {
+        let (now, zero) = (b.read(i, HERE), b.i64(0, HERE));
+        let cond = b.compare(CompareOp::Lt, now, zero, HERE);
+        b.stmt(StmtKind::If { cond, then: vec![], otherwise: vec![] }, HERE);
+    }
+    let index = kernel.b.read(i, HERE);
+    kernel.store_at(x, index);
+    lines(kernel, small)
+}
+
+#[test]
+fn an_index_of_a_small_array_is_narrow() {
+    let narrow = &"var $i: int32".to_owned();
+    assert!(indexed(false, true).contains(narrow));
+    // The array may be large, or the comparison reads more than the lower half.
+    assert!(!indexed(false, false).contains(narrow));
+    assert!(!indexed(true, true).contains(narrow));
 }
