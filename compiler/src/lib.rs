@@ -11,6 +11,7 @@ pub mod frontend;
 mod inline;
 pub mod intrinsics;
 pub mod ir;
+mod normalize;
 pub mod passes;
 pub mod pipeline;
 pub mod request;

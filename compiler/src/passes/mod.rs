@@ -25,6 +25,7 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     inline,
     ir::{self, Module},
+    normalize::split_live_ranges,
     request::Target,
     source::Span,
     stop,
@@ -83,6 +84,14 @@ pub const PASSES: &[Pass] = &[
         sanitized: false,
         estimates: false,
         why_here: "before the proofs and narrow: what a function computes of its arguments is known where it is called; a GPU's code is inlined by LLVM",
+    },
+    Pass {
+        name: "split_live_ranges",
+        run: split_live_ranges::run,
+        targets: Targets::Nvptx,
+        sanitized: false,
+        estimates: false,
+        why_here: "before the proofs and narrow, which describe a local by all its assignments; the CPU's planner splits them later, after it has inlined functions with barriers",
     },
     Pass {
         name: "split_signs",

@@ -51,7 +51,7 @@ use crate::backend::host::plan::{
     loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
     normalize::{
         broadcasts, if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags,
-        rematerialize_predicates, sink_exit_values, speculate_stores, split_live_ranges, structurize, unroll,
+        rematerialize_predicates, sink_exit_values, speculate_stores, structurize, unroll,
     },
     prefetch::{next_iteration, next_stride},
     regions::{context, dead, distribute, form},
@@ -69,6 +69,7 @@ use crate::{
         Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt,
         StmtKind, for_each_stmt,
     },
+    normalize::split_live_ranges,
 };
 
 /// Plans with more segments than this have one function for each segment.

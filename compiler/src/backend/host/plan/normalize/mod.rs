@@ -9,6 +9,5 @@ pub(crate) mod propagate_flags;
 pub(crate) mod rematerialize_predicates;
 pub(crate) mod sink_exit_values;
 pub(crate) mod speculate_stores;
-pub(crate) mod split_live_ranges;
 pub(crate) mod structurize;
 pub(crate) mod unroll;

@@ -17,10 +17,19 @@
 use crate::{
     analysis::for_each_mention,
     ir::{
-        Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr_of_stmt, for_each_stmt,
+        Block, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind, for_each_expr_of_stmt, for_each_stmt,
         for_each_stmt_mut,
     },
 };
+
+/// Splits the live ranges of the locals of all functions.
+pub(crate) fn run(module: &mut Module) {
+    for (_, function) in module.functions.iter_mut() {
+        let mut body = std::mem::take(&mut function.body);
+        split(function, &mut body);
+        function.body = body;
+    }
+}
 
 /// Splits the live ranges of a body's locals.
 pub(crate) fn split(function: &mut Function, body: &mut Block) {
