@@ -155,16 +155,32 @@ fn sanitize(request: &Request) -> Tools {
 ///
 /// As [`check`].
 pub fn plan_features(request: &Request) -> Result<Outcome<Vec<&'static str>>, Failure> {
+    planned(request, |lowered| backend::plan_features(&lowered.module, request))
+}
+
+/// Returns the text form of the plan of a kernel for the host, without generating code. `docs/design/cpu-plans.md`
+/// describes it.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn plan_text(request: &Request) -> Result<Outcome<String>, Failure> {
+    planned(request, |lowered| backend::plan_text(&lowered.module, request))
+}
+
+/// A result that the back end computes without generating code.
+fn planned<T: Send>(
+    request: &Request,
+    result: impl FnOnce(&frontend::Lowered) -> Result<T, Diagnostic> + Send,
+) -> Result<Outcome<T>, Failure> {
     stack::on_large(|| {
-        let frontend::Lowered { mut module, sources, .. } = match frontend::lower(request)? {
+        let mut lowered = match frontend::lower(request)? {
             Outcome::Made(lowered) => prepared(lowered, request),
             Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
         };
-        let names =
-            passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::plan_features(&module, request));
-        match names {
-            Ok(names) => Ok(Outcome::Made(names)),
-            Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources }),
+        match passes::run(&mut lowered.module, &request.target, |_| {}).and_then(|()| result(&lowered)) {
+            Ok(result) => Ok(Outcome::Made(result)),
+            Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: lowered.sources }),
         }
     })
 }

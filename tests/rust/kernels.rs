@@ -45,7 +45,8 @@ fn kernels_compile_and_look_as_before() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The listings that a header requests, as (target, stage). Host code depends on the machine and has no snapshot.
+/// The listings that a header requests, as (target, stage). Host code depends on the machine and has no snapshot; plans
+/// are those for a CPU with masked vectors.
 /// weft's IR is the same for every target and has one snapshot.
 fn shown(header: &Header) -> Vec<(&str, &str)> {
     let gpus = || header.targets.iter().map(String::as_str).filter(|target| *target != "host");
@@ -53,6 +54,7 @@ fn shown(header: &Header) -> Vec<(&str, &str)> {
     for stage in &header.show {
         match stage.as_str() {
             "ir" => shown.extend(header.targets.first().map(|target| (target.as_str(), "ir"))),
+            "plan" => shown.push(("host", "plan")),
             stage @ ("llvm" | "ptx" | "nvvm") => shown.extend(gpus().map(|target| (target, stage))),
             other => panic!("there is no stage `{other}`"),
         }

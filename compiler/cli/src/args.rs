@@ -121,6 +121,9 @@ pub(crate) struct EmitArgs {
     /// The output format [default: ptx for a GPU, asm for the host]. May be given several times.
     #[arg(long, value_enum, value_name = "FORM", value_delimiter = ',')]
     pub(crate) emit: Vec<Form>,
+    /// Show how the threads of a block become loops: the same as `--emit plan`.
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// The file for one output, or the folder for several. Without it all output goes to the standard output,
     /// with a comment line above each of several outputs. Several PTX modules there are only for reading: no
     /// assembler accepts them as one file.
@@ -293,6 +296,8 @@ pub(crate) enum Form {
     Cubin,
     /// NVVM IR, from which NVIDIA's libNVVM makes LTO-IR.
     Nvvm,
+    /// How the threads of a block become loops, for the host.
+    Plan,
 }
 
 /// `--color`.

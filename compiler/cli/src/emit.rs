@@ -152,9 +152,10 @@ fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Res
     Ok(())
 }
 
-/// The forms to write, without duplicates. The target `host` has neither PTX, NVVM IR nor a cubin.
+/// The forms to write, without duplicates. The target `host` has neither PTX, NVVM IR nor a cubin, and only it has plans.
 fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     let mut forms = args.emit.clone();
+    forms.extend(args.plan.then_some(Form::Plan));
     forms.sort_unstable();
     forms.dedup();
     let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin | Form::Nvvm));
@@ -163,6 +164,11 @@ fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     {
         let name = output::extension(*form);
         return Err(Stop::Usage(format!("the target `host` has no {name}: use `--emit asm` to show its code")));
+    }
+    if forms.contains(&Form::Plan)
+        && let Some(gpu) = targets.iter().find(|target| matches!(target, Target::Sm(..)))
+    {
+        return Err(Stop::Usage(format!("the target `{gpu}` has no plan: use `--target host`")));
     }
     if forms.contains(&Form::Cubin) && args.output.is_none() {
         return Err(Stop::Usage("a cubin is binary: write it to a file with `-o PATH`".to_owned()));
@@ -283,7 +289,7 @@ impl Compile<'_> {
         for &form in self.forms {
             let is_gpu = matches!(target, Target::Sm(..));
             let bytes = match form {
-                Form::Nvvm => match self.nvvm_ir(&request) {
+                Form::Nvvm | Form::Plan => match self.separate_form(form, &request) {
                     Ok(text) => text,
                     Err(failure) => {
                         report.add(&failure.diagnostics, &failure.sources);
@@ -309,6 +315,14 @@ impl Compile<'_> {
             outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
         }
         Ok(())
+    }
+
+    /// A form that another compilation makes: NVVM IR, or the plan of the host.
+    fn separate_form(&self, form: Form, request: &Request) -> Result<Vec<u8>, Failure> {
+        if form == Form::Nvvm {
+            return self.nvvm_ir(request);
+        }
+        Ok(answered(request, self.engine.plan_text(request)?)?.into_bytes())
     }
 
     /// The NVVM IR of a request that compiles to PTX.

@@ -217,6 +217,15 @@ impl Engine {
         self.once.alone(|| pipeline::plan_features(request))
     }
 
+    /// The text form of the plan of a request's kernel for the host: [`pipeline::plan_text`]. It is not cached.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::check`].
+    pub fn plan_text(&self, request: &Request) -> Result<Outcome<String>, Failure> {
+        self.once.alone(|| pipeline::plan_text(request))
+    }
+
     /// The types of the variables of a request's kernel at their uses in its source: [`pipeline::variables`]. They are
     /// not cached.
     pub fn variables(&self, request: &Request) -> (Vec<Variable>, SourceMap) {

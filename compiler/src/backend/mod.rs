@@ -92,6 +92,21 @@ pub fn plan_features(module: &Module, request: &Request) -> Result<Vec<&'static 
     }
 }
 
+/// The text form of the plan of a verified module's kernel for the host; empty for a GPU. Emits no code.
+///
+/// # Errors
+///
+/// As [`check`]; `E0901` if there is no kernel.
+pub fn plan_text(module: &Module, request: &Request) -> Result<String, Diagnostic> {
+    check(module, request)?;
+    match &request.target {
+        Target::Sm(..) => Ok(String::new()),
+        Target::Host(cpu) => {
+            host::plan_text(module, &request.options, cpu).map_err(|error| fault(module, request, &error))
+        }
+    }
+}
+
 /// The report of an internal error.
 fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic {
     let span = module.kernel().map_or_else(Span::default, |kernel| kernel.span);

@@ -49,6 +49,7 @@ pub use module::{
     Module, SharedArray, SharedKind,
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, SyncScope};
+pub(crate) use print::FunctionText;
 pub use stmt::{Block, Stmt, StmtKind};
 pub use structure::{Region, Structure, UpdateStmt};
 pub use types::{Space, Type};

@@ -13,8 +13,8 @@ use std::{
 use weft_artifact::{Scalar, SlotField, SlotSource};
 
 use super::{
-    Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalId, Module, Op,
-    Stmt, StmtKind, Type, UnaryOp,
+    Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, FuncId, Function, FunctionKind, LocalArrayId, LocalId,
+    Module, Op, SharedId, Stmt, StmtKind, Type, UnaryOp,
 };
 
 /// The limit on the depth of trees. Deeper parts are replaced by `…`, and so are cycles, which only an invalid module
@@ -49,13 +49,7 @@ impl fmt::Display for Module {
             }
             f.write_char('\n')?;
         }
-        for (id, array) in self.shared.iter() {
-            let name = repeated(&array.name, id.index(), self.shared.iter().map(|(_, other)| other.name.as_str()));
-            writeln!(f, "shared {name}: {}[{}] align {}", array.elem, array.len, array.align)?;
-        }
-        if self.dynamic_shared {
-            writeln!(f, "shared dynamic align {}", self.dynamic_shared_align)?;
-        }
+        f.write_str(&shared_arrays(self))?;
         for (index, (_, function)) in self.functions.iter().enumerate() {
             if index > 0 || !self.params.is_empty() || !self.shared.is_empty() || self.dynamic_shared {
                 f.write_char('\n')?;
@@ -70,6 +64,20 @@ impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Printer::new(None, self).function(f)
     }
+}
+
+/// The declarations of a module's shared arrays.
+fn shared_arrays(module: &Module) -> String {
+    let mut out = String::new();
+    for (id, array) in module.shared.iter() {
+        let name = repeated(&array.name, id.index(), module.shared.iter().map(|(_, other)| other.name.as_str()));
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(out, "shared {name}: {}[{}] align {}", array.elem, array.len, array.align);
+    }
+    if module.dynamic_shared {
+        let _ = writeln!(out, "shared dynamic align {}", module.dynamic_shared_align);
+    }
+    out
 }
 
 /// The text form of a slot: `x[1].shape[0]`, with the parameter's number if it has no name.
@@ -122,23 +130,32 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(module: Option<&'a Module>, function: &'a Function) -> Self {
-        let mut printer = Self {
+        let mut printer = Self::without_names(module, function);
+        printer.collect_block(&function.body);
+        printer.name();
+        printer
+    }
+
+    fn without_names(module: Option<&'a Module>, function: &'a Function) -> Self {
+        Self {
             module,
             function,
             names: BTreeMap::new(),
             used: BTreeSet::new(),
             max_depth: MAX_DEPTH.min(function.exprs.len()),
-        };
-        printer.collect_block(&function.body);
-        for param in &function.params {
-            printer.used.remove(param);
         }
-        for id in printer.used.iter().chain(&function.params) {
-            if let Some(local) = function.locals.get(*id) {
-                *printer.names.entry(&local.name).or_default() += 1;
+    }
+
+    /// Counts the names of the used locals, and removes parameters from the used locals.
+    fn name(&mut self) {
+        for param in &self.function.params {
+            self.used.remove(param);
+        }
+        for id in self.used.iter().chain(&self.function.params) {
+            if let Some(local) = self.function.locals.get(*id) {
+                *self.names.entry(&local.name).or_default() += 1;
             }
         }
-        printer
     }
 
     fn collect_block(&mut self, block: &Block) {
@@ -167,6 +184,13 @@ impl<'a> Printer<'a> {
     }
 
     fn function(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.header(f)?;
+        self.block(f, &self.function.body, 1)?;
+        f.write_str("}\n")
+    }
+
+    /// The text before the body.
+    fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let function = self.function;
         match function.kind {
             FunctionKind::Kernel => write!(f, "kernel @{}(", function.name)?,
@@ -204,8 +228,7 @@ impl<'a> Printer<'a> {
             let (nonneg, counts) = (has(|local| local.nonneg, " nonneg"), has(|local| local.counts, " counts"));
             writeln!(f, "    var {}: {}{nonneg}{counts}", self.local(*id), self.local_type(*id))?;
         }
-        self.block(f, &function.body, 1)?;
-        f.write_str("}\n")
+        Ok(())
     }
 
     fn local(&self, id: LocalId) -> String {
@@ -219,6 +242,27 @@ impl<'a> Printer<'a> {
 
     fn local_type(&self, id: LocalId) -> String {
         self.function.locals.get(id).map_or_else(|| "?".to_owned(), |local| local.ty.to_string())
+    }
+
+    fn shared(&self, id: SharedId) -> String {
+        let array = self.module.and_then(|module| Some((module, module.shared.get(id)?)));
+        array.map_or_else(
+            || format!("shared.?{}", id.index()),
+            |(module, array)| {
+                let names = module.shared.iter().map(|(_, other)| other.name.as_str());
+                format!("shared.{}", repeated(&array.name, id.index(), names))
+            },
+        )
+    }
+
+    fn local_array(&self, id: LocalArrayId) -> String {
+        self.function.local_arrays.get(id).map_or_else(
+            || format!("local.?{}", id.index()),
+            |local| {
+                let names = self.function.local_arrays.iter().map(|(_, other)| other.name.as_str());
+                format!("local.{}", repeated(&local.name, id.index(), names))
+            },
+        )
     }
 
     fn callee(&self, id: FuncId) -> String {
@@ -395,26 +439,102 @@ impl<'a> Printer<'a> {
                 let name = array.map_or("?", |array| array.name.as_str());
                 atom(format!("constant.{name}.{}", constant.index()))
             }
-            ExprKind::SharedBase(shared) => {
-                let array = self.module.and_then(|module| Some((module, module.shared.get(*shared)?)));
-                atom(array.map_or_else(
-                    || format!("shared.?{}", shared.index()),
-                    |(module, array)| {
-                        let names = module.shared.iter().map(|(_, other)| other.name.as_str());
-                        format!("shared.{}", repeated(&array.name, shared.index(), names))
-                    },
-                ))
-            }
+            ExprKind::SharedBase(shared) => atom(self.shared(*shared)),
             ExprKind::DynamicShared => atom(format!("{}(shared dynamic)", expr.ty)),
-            ExprKind::LocalBase(array) => atom(self.function.local_arrays.get(*array).map_or_else(
-                || format!("local.?{}", array.index()),
-                |local| {
-                    let names = self.function.local_arrays.iter().map(|(_, other)| other.name.as_str());
-                    format!("local.{}", repeated(&local.name, array.index(), names))
-                },
-            )),
+            ExprKind::LocalBase(array) => atom(self.local_array(*array)),
             ExprKind::Wrap { index, extent } => atom(format!("wrap({})", self.list(&[*index, *extent], depth))),
         }
+    }
+}
+
+/// The text form of a function's statements and expressions, for the text forms of structures that contain them.
+pub(crate) struct FunctionText<'a> {
+    printer: Printer<'a>,
+    fixed: Vec<(LocalId, ExprId)>,
+}
+
+impl<'a> FunctionText<'a> {
+    /// The text form of a function of a module. The structure mentions `blocks`, `exprs` and `locals`; `value` returns
+    /// the value of a local that the structure defines outside of statements.
+    pub(crate) fn new(
+        module: &'a Module,
+        function: &'a Function,
+        (blocks, exprs, locals): (&[&Block], &[ExprId], &[LocalId]),
+        value: &dyn Fn(LocalId) -> Option<ExprId>,
+    ) -> Self {
+        let mut printer = Printer::without_names(Some(module), function);
+        blocks.iter().for_each(|block| printer.collect_block(block));
+        exprs.iter().for_each(|&expr| printer.collect_expr(expr, 0));
+        printer.used.extend(locals);
+        let mut fixed = BTreeMap::new();
+        loop {
+            let new = printer.used.iter().filter(|local| !fixed.contains_key(*local));
+            let new: Vec<_> = new.filter_map(|&local| Some((local, value(local)?))).collect();
+            if new.is_empty() {
+                break;
+            }
+            new.iter().for_each(|&(_, value)| printer.collect_expr(value, 0));
+            fixed.extend(new);
+        }
+        printer.name();
+        Self { printer, fixed: fixed.into_iter().collect() }
+    }
+
+    /// The text before the body, without the closing brace.
+    pub(crate) fn header(&self) -> String {
+        struct Header<'a>(&'a Printer<'a>);
+        impl fmt::Display for Header<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.header(f)
+            }
+        }
+        Header(&self.printer).to_string()
+    }
+
+    /// The declarations of the module's shared arrays.
+    pub(crate) fn shared_arrays(&self) -> String {
+        self.printer.module.map_or_else(String::new, shared_arrays)
+    }
+
+    /// The locals with values outside of statements.
+    pub(crate) fn fixed(&self) -> &[(LocalId, ExprId)] {
+        &self.fixed
+    }
+
+    /// The mentioned locals that are no parameters.
+    pub(crate) fn used(&self) -> impl Iterator<Item = LocalId> {
+        self.printer.used.iter().copied()
+    }
+
+    /// Statements, one per line.
+    pub(crate) fn block(&self, block: &Block, depth: usize) -> String {
+        struct Lines<'a>(&'a Printer<'a>, &'a Block, usize);
+        impl fmt::Display for Lines<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.block(f, self.1, self.2)
+            }
+        }
+        Lines(&self.printer, block, depth).to_string()
+    }
+
+    /// An expression.
+    pub(crate) fn expr(&self, id: ExprId) -> String {
+        self.printer.expr(id)
+    }
+
+    /// A local.
+    pub(crate) fn local(&self, id: LocalId) -> String {
+        self.printer.local(id)
+    }
+
+    /// A local array.
+    pub(crate) fn local_array(&self, id: LocalArrayId) -> String {
+        self.printer.local_array(id)
+    }
+
+    /// A shared array.
+    pub(crate) fn shared(&self, id: SharedId) -> String {
+        self.printer.shared(id)
     }
 }
 

@@ -1,4 +1,4 @@
-# weft: sig = "void(uint8[::1], int32[::1])", show = ["ir", "ptx"]
+# weft: sig = "void(uint8[::1], int32[::1])", show = ["ir", "ptx", "plan"]
 """Atomics in shared memory, then in global memory."""
 
 from weft import cuda, int32

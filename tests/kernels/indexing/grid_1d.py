@@ -1,4 +1,4 @@
-# weft: sig = "void(float32[::1], float32, float32[::1])", show = ["ir", "llvm", "ptx", "nvvm"]
+# weft: sig = "void(float32[::1], float32, float32[::1])", show = ["ir", "llvm", "ptx", "nvvm", "plan"]
 """A thread index is never negative, so it needs no wraparound; the address arithmetic has 64 bits."""
 
 from weft import cuda

@@ -29,7 +29,7 @@ impl Output {
         match self.form {
             Form::Ptx | Form::Cubin => "//",
             Form::Llvm | Form::Nvvm => ";",
-            Form::Ir | Form::Asm => "#",
+            Form::Ir | Form::Asm | Form::Plan => "#",
         }
     }
 }
@@ -43,6 +43,7 @@ pub(crate) fn extension(form: Form) -> &'static str {
         Form::Asm => "s",
         Form::Cubin => "cubin",
         Form::Nvvm => "nvvm",
+        Form::Plan => "plan",
     }
 }
 

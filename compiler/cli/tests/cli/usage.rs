@@ -5,7 +5,7 @@ use crate::support::{Folder, SAXPY};
 #[test]
 fn bad_usage_is_code_2() {
     let folder = Folder::with("k.py", SAXPY);
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["emit"], "required arguments were not provided"),
         (&["emmit", "k.py"], "unrecognized subcommand"),
         (&["emit", "absent.py"], "error: cannot read absent.py: "),
@@ -13,6 +13,10 @@ fn bad_usage_is_code_2() {
         (&["emit", "k.py", "--target", "sm_90", "--target", "hots"], "did you mean host"),
         (&["emit", "k.py", "--emit", "ptxx"], "invalid value 'ptxx'"),
         (&["emit", "k.py", "--target", "host", "--emit", "ptx"], "error: the target `host` has no ptx"),
+        (
+            &["emit", "k.py", "--target", "sm_80", "--plan"],
+            "error: the target `sm_80` has no plan: use `--target host`",
+        ),
         (&["emit", "k.py", "--kernel", "saxpi"], "did you mean `saxpy`?"),
         (&["emit", "k.py", "--sig", "void(float33)"], "--> --sig:1:6"),
         (&["check"], "required arguments were not provided"),

@@ -92,6 +92,14 @@ pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Res
     Ok(names)
 }
 
+/// The text form of the kernel's plan ([`plan::print`]). Generates no code.
+pub(super) fn plan_text(module: &Module, options: &Options, cpu: &HostCpu) -> Result<String> {
+    Ok(match Strategy::of(module, options, cpu, false)? {
+        Strategy::Loops(plan, _) => plan.text(),
+        Strategy::Fibers(module, ..) => format!("# each thread has its own stack: there are no thread loops\n{module}"),
+    })
+}
+
 /// The CPU properties that plans depend on.
 fn vectors(cpu: &HostCpu) -> Vectors {
     Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) }

@@ -21,9 +21,11 @@ pub(crate) mod domain;
 pub(crate) mod features;
 pub(crate) mod grid;
 pub(crate) mod loops;
+mod mentions;
 pub(crate) mod normalize;
 pub(crate) mod plan_ir;
 pub(crate) mod prefetch;
+mod print;
 pub(crate) mod regions;
 pub(crate) mod sanitize;
 pub(crate) mod vector;
@@ -270,6 +272,11 @@ impl Plan {
             }
             options = next;
         }
+    }
+
+    /// The text form of the plan ([`print`]).
+    pub(crate) fn text(&self) -> String {
+        print::print(self, &self.module.functions[self.kernel], &Block::new())
     }
 
     /// Whether each segment is a function of its own, because there are many.

@@ -70,11 +70,11 @@ pub(crate) struct MaskedLoop {
     pub none_active: ExprId,
     /// Condition of the branch after the loop that holds the assignments of the loop's first exit, if there are any. It
     /// belongs to the loop's strip, because it reads values that differ between strips.
-    after_loop: Option<ExprId>,
+    pub after_loop: Option<ExprId>,
     /// The loop has a trip count, so it terminates for each thread even without its other exits.
     pub has_trip_count: bool,
     /// The loop has a trip count for each lane and no recurrence, so LLVM may reorder its iterations.
-    is_reorderable: bool,
+    pub is_reorderable: bool,
 }
 
 impl MaskedLoop {
