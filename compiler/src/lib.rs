@@ -23,7 +23,7 @@ mod stop;
 pub mod syntax;
 pub mod target;
 
-pub use backend::{host_cpu, host_cpu_set, llvm_version};
+pub use backend::{check_printed_passes, host_cpu, host_cpu_set, host_cpu_without_passes, llvm_version, plan_passes};
 pub use stage::{Size, Stage, StageEvent, Watch};
 pub use stop::Poll;
 

@@ -168,6 +168,16 @@ pub fn plan_text(request: &Request) -> Result<Outcome<String>, Failure> {
     planned(request, |lowered| backend::plan_text(&lowered.module, request))
 }
 
+/// Returns the text forms that the plan of a kernel for the host has after passes of the planner, without generating
+/// code. `all` stands for every pass.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn plan_trace(request: &Request, passes: &[String]) -> Result<Outcome<String>, Failure> {
+    planned(request, |lowered| backend::plan_trace(&lowered.module, request, passes))
+}
+
 /// A result that the back end computes without generating code.
 fn planned<T: Send>(
     request: &Request,

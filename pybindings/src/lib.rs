@@ -70,7 +70,7 @@ mod _weft {
             after_fork_in_child, after_fork_in_parent,
             background::stop_background,
             before_fork,
-            options::{check_options, jit_options},
+            options::{check_options, jit_options, passes},
         },
         types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
     };

@@ -83,6 +83,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("blake3", &["compiler/engine/src/"]),
     ("pyo3", &["pybindings/src/"]),
     ("insta", &["tests/rust/"]),
+    ("similar", &["tests/rust/"]),
 ];
 
 /// Crates of the workspace, and the crates of the workspace that each may use.

@@ -91,7 +91,8 @@ pub(crate) fn emit(
         let needs_ptxas = needed && (forms.contains(&Form::Cubin) || args.resource_usage);
         let ptxas = needs_ptxas.then(|| tools::find_ptxas(surroundings, flag)).transpose()?;
         let engine = Engine::new().with_ir_digests(tools::ir_digests(surroundings)?);
-        let compile = Compile { engine, args, forms: &forms, libdevice, ptxas };
+        let printed = tools::printed_passes(surroundings)?;
+        let compile = Compile { engine, args, forms: &forms, libdevice, ptxas, printed };
         for job in &all_jobs {
             for target in &targets {
                 compile.run(job, target, &mut report, &mut outputs, &mut remarks)?;
@@ -191,6 +192,8 @@ struct Compile<'a> {
     forms: &'a [Form],
     libdevice: Option<Arc<Vec<u8>>>,
     ptxas: Option<PathBuf>,
+    /// The passes after which plans are printed.
+    printed: Vec<String>,
 }
 
 impl Compile<'_> {
@@ -272,6 +275,7 @@ impl Compile<'_> {
                 }
             }
         }
+        remarks.extend(self.printed_plans(&request, report));
         let rejected = |said: String| {
             let message = format!("`ptxas` rejects the PTX for {target}: {said}");
             Diagnostic::error(Code::Internal, job.kernel.function.ast.name_span, message)
@@ -315,6 +319,15 @@ impl Compile<'_> {
             outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
         }
         Ok(())
+    }
+
+    /// The plans of a request's kernel after the passes that `WEFT_PRINT_AFTER` names.
+    fn printed_plans(&self, request: &Request, report: &mut Report) -> Option<String> {
+        if self.printed.is_empty() {
+            return None;
+        }
+        let printed = self.engine.plan_trace(request, &self.printed).and_then(|outcome| answered(request, outcome));
+        printed.inspect_err(|failure| report.add(&failure.diagnostics, &failure.sources)).ok()
     }
 
     /// A form that another compilation makes: NVVM IR, or the plan of the host.

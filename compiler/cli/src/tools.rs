@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use weft_compiler::{host_cpu_set, request::HostCpu};
+use weft_compiler::{check_printed_passes, host_cpu_set, host_cpu_without_passes, request::HostCpu};
 use weft_engine::IrDigests;
 use weft_runtime::{FileChoice, Libdevice, Settings, Toolkit};
 
@@ -32,8 +32,16 @@ pub(crate) fn libdevice(given: Option<&str>, surroundings: &Surroundings) -> Res
 /// The CPU of the target `host`, from the settings.
 pub(crate) fn host_cpu(surroundings: &Surroundings) -> Result<Arc<HostCpu>, Stop> {
     let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    check_printed_passes(&settings.print_after).map_err(Stop::Usage)?;
     host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
+        .and_then(|cpu| host_cpu_without_passes(cpu, &settings.skip_passes))
         .map_err(Stop::Usage)
+}
+
+/// The passes after which plans are printed.
+pub(crate) fn printed_passes(surroundings: &Surroundings) -> Result<Vec<String>, Stop> {
+    let settings = Settings::from_env(surroundings.variable).map_err(|error| Stop::Usage(error.message))?;
+    Ok(settings.print_after)
 }
 
 /// The digests of LLVM IR that the settings request.

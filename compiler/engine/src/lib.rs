@@ -226,6 +226,16 @@ impl Engine {
         self.once.alone(|| pipeline::plan_text(request))
     }
 
+    /// The text forms that the plan of a request's kernel for the host has after passes: [`pipeline::plan_trace`]. They
+    /// are not cached.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::check`].
+    pub fn plan_trace(&self, request: &Request, passes: &[String]) -> Result<Outcome<String>, Failure> {
+        self.once.alone(|| pipeline::plan_trace(request, passes))
+    }
+
     /// The types of the variables of a request's kernel at their uses in its source: [`pipeline::variables`]. They are
     /// not cached.
     pub fn variables(&self, request: &Request) -> (Vec<Variable>, SourceMap) {

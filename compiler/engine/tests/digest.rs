@@ -117,8 +117,7 @@ fn class(kind: ClassKind, identity: &str, fields: &[&str]) -> ClassId {
 
 /// The request for a CPU.
 fn host(triple: &str, name: &str, features: &str) -> Request {
-    let cpu =
-        HostCpu { triple: triple.into(), name: name.into(), features: features.into(), planned: None, opt_level: None };
+    let cpu = HostCpu { triple: triple.into(), name: name.into(), features: features.into(), ..HostCpu::default() };
     Request { target: Target::Host(Arc::new(cpu)), ..sample() }
 }
 

@@ -8,7 +8,7 @@ use crate::ir::{
 
 /// The rematerializable locals of a function. Each is assigned once, from constants, special registers, parameters and
 /// other such locals only, so it has one value for the thread's whole life and can be recomputed instead of stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rematerializable {
     /// By the local's index: its value, if it is rematerializable.
     values: Vec<Option<ExprId>>,

@@ -40,7 +40,7 @@ impl Wait {
 }
 
 /// For each function of a module, the memory that it reads and whether it waits for other threads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WaitAnalysis {
     /// The memory that each function reads.
     reads: Vec<Reads>,

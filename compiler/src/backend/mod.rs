@@ -25,7 +25,10 @@ use crate::{
     },
 };
 
-pub use host::cpu::{cpu as host_cpu, cpu_set as host_cpu_set};
+pub use host::cpu::{
+    check_printed as check_printed_passes, cpu as host_cpu, cpu_set as host_cpu_set, passes as plan_passes,
+    without_passes as host_cpu_without_passes,
+};
 
 /// The version of the LLVM that the compiler contains: major, minor, patch.
 pub fn llvm_version() -> (u32, u32, u32) {
@@ -103,6 +106,21 @@ pub fn plan_text(module: &Module, request: &Request) -> Result<String, Diagnosti
         Target::Sm(..) => Ok(String::new()),
         Target::Host(cpu) => {
             host::plan_text(module, &request.options, cpu).map_err(|error| fault(module, request, &error))
+        }
+    }
+}
+
+/// The text forms that the plan of a verified module's kernel has after `passes`; empty for a GPU. Emits no code.
+///
+/// # Errors
+///
+/// As [`plan_text`].
+pub fn plan_trace(module: &Module, request: &Request, passes: &[String]) -> Result<String, Diagnostic> {
+    check(module, request)?;
+    match &request.target {
+        Target::Sm(..) => Ok(String::new()),
+        Target::Host(cpu) => {
+            host::plan_trace(module, &request.options, cpu, passes).map_err(|error| fault(module, request, &error))
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct HostCpu {
     pub planned: Option<PlannedCpu>,
     /// LLVM's optimization level, 0 to 3, if it is not 3.
     pub opt_level: Option<u8>,
+    /// Passes of the planner that do not run.
+    pub skipped_passes: Vec<String>,
 }
 
 /// The CPU that vectorization decisions are based on if code is generated for another CPU, which may lack its features:

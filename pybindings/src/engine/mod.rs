@@ -8,6 +8,7 @@ pub(crate) mod timing;
 
 use std::{
     cell::RefCell,
+    io::{self, Write as _},
     sync::{Arc, LazyLock},
 };
 
@@ -128,7 +129,23 @@ pub(crate) fn compile(
     })?;
     let weft_engine::Compiled { outcome, was_cached, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
+    let printed = &devices::settings(py)?.print_after;
+    if !printed.is_empty() && !was_cached && matches!(outcome, Outcome::Made(_)) {
+        print_plans(py, &request, printed)?;
+    }
     Ok(outcome.map(|output| Compiled { output, was_cached, is_lasting }))
+}
+
+/// Prints the plan of a request after passes to the standard error.
+fn print_plans(py: Python<'_>, request: &Request, passes: &[String]) -> PyResult<()> {
+    let traced = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.plan_trace(request, passes)
+    });
+    match traced.map_err(|failure| errors::compile_error(py, &failure))? {
+        Outcome::Made(text) => io::stderr().write_all(text.as_bytes()).map_err(Into::into),
+        Outcome::Queries(_) => Ok(()),
+    }
 }
 
 /// The request for a function: the options of a dispatcher, and those of the settings.

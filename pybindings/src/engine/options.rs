@@ -6,7 +6,7 @@ use pyo3::{
     types::{PyBool, PyDict, PyList, PyString, PyTuple},
 };
 use weft_compiler::{
-    host_cpu, host_cpu_set,
+    check_printed_passes, host_cpu, host_cpu_set, host_cpu_without_passes, plan_passes,
     request::{Abi, External, GpuBody, JIT_OPTIONS, JitOptions, OptionValue, PtxBody, Refusal, Target},
     target::{self, SMS, Sm},
 };
@@ -72,6 +72,14 @@ pub(crate) fn jit_options() -> Vec<(&'static str, &'static str, &'static str, &'
     JIT_OPTIONS.iter().map(|option| (option.name, option.default, option.allowed, option.doc)).collect()
 }
 
+/// The passes of the CPU planner, in order: their names, their stages, whether each is optional, and why it has its
+/// position.
+#[pyfunction]
+#[pyo3(name = "plan_passes")]
+pub(crate) fn passes() -> Vec<(&'static str, &'static str, bool, &'static str)> {
+    plan_passes().collect()
+}
+
 /// The keys of a dispatcher's options for its body on GPUs.
 const GPU_BODIES: [&str; 2] = ["ptx", "external"];
 
@@ -92,7 +100,9 @@ fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
 pub(crate) fn target(py: Python<'_>, text: &str) -> PyResult<Target> {
     let settings = devices::settings(py)?;
     let cpu = if text == target::HOST {
+        check_printed_passes(&settings.print_after).map_err(PyValueError::new_err)?;
         host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
+            .and_then(|cpu| host_cpu_without_passes(cpu, &settings.skip_passes))
             .map_err(PyValueError::new_err)?
     } else {
         host_cpu()

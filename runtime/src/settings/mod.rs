@@ -114,6 +114,10 @@ pub struct Settings {
     pub host_plan: Option<String>,
     /// `WEFT_HOST_OPT_LEVEL`: LLVM's optimization level for host code, 0 to 3.
     pub host_opt_level: u8,
+    /// `WEFT_SKIP_PASSES`: passes of the CPU planner that do not run.
+    pub skip_passes: Vec<String>,
+    /// `WEFT_PRINT_AFTER`: passes of the CPU planner after which plans are printed.
+    pub print_after: Vec<String>,
     /// `WEFT_IR_DIGESTS`: the file to which digests of LLVM IR are appended.
     pub ir_digests: Option<PathBuf>,
     /// `WEFT_LIBDEVICE`: NVIDIA's math library.
@@ -255,6 +259,8 @@ impl Default for Settings {
             host_cpu: None,
             host_plan: None,
             host_opt_level: 3,
+            skip_passes: Vec::new(),
+            print_after: Vec::new(),
             ir_digests: None,
             libdevice: FileChoice::Auto,
             nvrtc: FileChoice::Auto,
@@ -437,6 +443,10 @@ mod tests {
         assert_eq!(with("WEFT_HOST_CPU", "x86-64-v3").map(|s| s.host_cpu), Ok(Some("x86-64-v3".to_owned())));
         assert_eq!(with("WEFT_HOST_OPT_LEVEL", "1").map(|s| s.host_opt_level), Ok(1));
         assert_eq!(with("WEFT_HOST_PLAN", "x86-64-v4").map(|s| s.host_plan), Ok(Some("x86-64-v4".to_owned())));
+        let passes = Ok(vec!["guards".to_owned(), "if_convert".to_owned()]);
+        assert_eq!(with("WEFT_SKIP_PASSES", "guards,if_convert").map(|s| s.skip_passes), passes);
+        assert_eq!(with("WEFT_PRINT_AFTER", "guards,if_convert").map(|s| s.print_after), passes);
+        assert_eq!(with("WEFT_PRINT_AFTER", "none").map(|s| s.print_after), Ok(Vec::new()));
         let path = FileChoice::Path(PathBuf::from("/opt/libdevice.10.bc"));
         assert_eq!(with("WEFT_LIBDEVICE", "/opt/libdevice.10.bc").map(|s| s.libdevice), Ok(path));
         let path = FileChoice::Path(PathBuf::from("/opt/libnvrtc.so.13"));
@@ -534,6 +544,8 @@ mod tests {
             ("WEFT_HOST_CPU", "x86 64"),
             ("WEFT_HOST_PLAN", "x86 64"),
             ("WEFT_HOST_OPT_LEVEL", "4"),
+            ("WEFT_SKIP_PASSES", "guards,"),
+            ("WEFT_PRINT_AFTER", "if convert"),
             ("WEFT_LIBDEVICE", "yes"),
             ("WEFT_NVRTC", "libnvrtc.so"),
             ("WEFT_NVJITLINK", "13"),

@@ -154,6 +154,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_SKIP_PASSES",
+        default: "none",
+        allowed: "none or names of passes with commas between, such as guards,unroll",
+        doc: "Passes of the CPU planner that do not run, to find the pass that causes a fault. Only optional passes can be skipped; the error for another name lists them. Kernels for the CPU become slower, and their results remain the same.",
+        parse: |settings, value| names(&mut settings.skip_passes, value),
+    },
+    Setting {
+        name: "WEFT_PRINT_AFTER",
+        default: "none",
+        allowed: "none or names of passes with commas between, such as form,strip_mine, or all",
+        doc: "Passes of the CPU planner after which the plan of each kernel is printed to the standard error, when the kernel is compiled and not loaded from a cache. `all`: every pass. A plan that has not changed is not printed again.",
+        parse: |settings, value| names(&mut settings.print_after, value),
+    },
+    Setting {
         name: "WEFT_IR_DIGESTS",
         default: "none",
         allowed: "none or the path of a file",
@@ -487,6 +501,16 @@ fn place(setting: &mut DebugIndex, text: &str) -> Option<()> {
             let index = (next()?, next()?, next()?);
             Some(parts.next().is_none().then_some(index)?)
         }
+    };
+    Some(())
+}
+
+/// Names with commas between.
+fn names(setting: &mut Vec<String>, value: &str) -> Option<()> {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    *setting = match value {
+        "none" => Vec::new(),
+        _ => value.split(',').map(|name| is_name(name).then(|| name.to_owned())).collect::<Option<_>>()?,
     };
     Some(())
 }

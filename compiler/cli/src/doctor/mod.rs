@@ -11,7 +11,7 @@ mod toolkit;
 use std::{io::Write, path::Path};
 
 use serde_json::json;
-use weft_compiler::{VERSION, diagnostic::closest, host_cpu_set, llvm_version};
+use weft_compiler::{VERSION, diagnostic::closest, host_cpu_set, host_cpu_without_passes, llvm_version};
 use weft_engine::BUILD;
 use weft_runtime::Settings;
 
@@ -27,12 +27,13 @@ pub(crate) fn doctor(args: &DoctorArgs, surroundings: &Surroundings, stdout: &mu
     let mut findings = Findings::default();
     versions(surroundings, &mut findings);
     let settings = settings(surroundings, &mut findings);
-    let host = host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level);
+    let host = host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
+        .and_then(|cpu| host_cpu_without_passes(cpu, &settings.skip_passes));
     if let Err(message) = &host {
         findings.problem(
             Severity::Error,
             message,
-            "unset WEFT_HOST_CPU and WEFT_HOST_PLAN: code is then compiled for this machine's CPU",
+            "unset WEFT_HOST_CPU, WEFT_HOST_PLAN and WEFT_SKIP_PASSES: code is then compiled for this machine's CPU",
         );
     }
     let hardware = machine::Hardware::at(Path::new("/"));

@@ -24,7 +24,7 @@ impl Feed {
                 self.text(suffix);
             }
             Target::Host(cpu) => {
-                let HostCpu { triple, name, features, planned, opt_level } = &**cpu;
+                let HostCpu { triple, name, features, planned, opt_level, skipped_passes } = &**cpu;
                 self.tag(1);
                 for text in [triple, name, features] {
                     self.text(text);
@@ -35,6 +35,10 @@ impl Feed {
                     self.text(features);
                 }
                 self.tag(opt_level.map_or(0, |level| level + 1));
+                self.number(skipped_passes.len() as u64);
+                for name in skipped_passes {
+                    self.text(name);
+                }
             }
         }
     }

@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 use inkwell::{OptimizationLevel, targets::TargetMachine};
 
 use crate::{
-    backend::llvm::shim,
+    backend::{
+        host::plan::passes::{PASSES, PassSet},
+        llvm::shim,
+    },
     request::{HostCpu, PlannedCpu},
 };
 
@@ -28,6 +31,7 @@ pub fn cpu() -> Arc<HostCpu> {
             features: TargetMachine::get_host_cpu_features().to_string(),
             planned: None,
             opt_level: None,
+            skipped_passes: Vec::new(),
         })
     });
     Arc::clone(cpu)
@@ -37,7 +41,7 @@ pub fn cpu() -> Arc<HostCpu> {
 /// know the name.
 pub(crate) fn known(name: &str) -> Option<HostCpu> {
     let features = shim::cpu_features(name)?;
-    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, planned: None, opt_level: None })
+    Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, ..HostCpu::default() })
 }
 
 /// The CPU that the settings select: `WEFT_HOST_CPU` names the target CPU (`None`: this machine's), and
@@ -67,6 +71,39 @@ pub fn cpu_set(name: Option<&str>, planned: Option<&str>, opt_level: u8) -> Resu
     };
     let opt_level = (opt_level != MAX_OPTIMIZED).then_some(opt_level);
     Ok(Arc::new(HostCpu { planned, opt_level, ..HostCpu::clone(&code) }))
+}
+
+/// A CPU whose kernels are planned without some passes.
+///
+/// # Errors
+///
+/// A sentence, if a pass does not exist or is required.
+pub fn without_passes(cpu: Arc<HostCpu>, skipped: &[String]) -> Result<Arc<HostCpu>, String> {
+    if skipped.is_empty() {
+        return Ok(cpu);
+    }
+    skipped_passes(skipped).map_err(|message| format!("WEFT_SKIP_PASSES is \"{}\": {message}", skipped.join(",")))?;
+    Ok(Arc::new(HostCpu { skipped_passes: skipped.to_vec(), ..HostCpu::clone(&cpu) }))
+}
+
+/// Checks the names of passes after which plans are printed.
+///
+/// # Errors
+///
+/// A sentence, if a pass does not exist.
+pub fn check_printed(names: &[String]) -> Result<(), String> {
+    let set = PassSet::of_names(names.iter().map(String::as_str));
+    set.map(drop).map_err(|message| format!("WEFT_PRINT_AFTER is \"{}\": {message}", names.join(",")))
+}
+
+/// The passes of the planner, in order: their names, their stages, whether each is optional, and why it has its
+/// position.
+pub fn passes() -> impl Iterator<Item = (&'static str, &'static str, bool, &'static str)> {
+    PASSES.iter().map(|pass| (pass.name, pass.stage.name(), pass.optional, pass.why_here))
+}
+
+pub(super) fn skipped_passes(names: &[String]) -> Result<PassSet, String> {
+    PassSet::of_skipped(names.iter().map(String::as_str))
 }
 
 /// LLVM's default optimization level.
@@ -228,6 +265,25 @@ mod tests {
         );
         assert!(set(None, Some("abacus")).is_err_and(|message| message.starts_with("WEFT_HOST_PLAN is \"abacus\": ")));
         assert!(set(Some("abacus"), None).is_err_and(|message| message.starts_with("WEFT_HOST_CPU is \"abacus\": ")));
+    }
+
+    #[test]
+    fn only_optional_passes_are_skipped() {
+        let skip = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            without_passes(cpu(), &names).map(|cpu| cpu.skipped_passes.clone())
+        };
+        assert_eq!(skip(&[]), Ok(Vec::new()));
+        assert_eq!(skip(&["guards", "unroll"]), Ok(vec!["guards".to_owned(), "unroll".to_owned()]));
+        let unknown = skip(&["unrol"]).expect_err("there is no such pass");
+        assert!(unknown.starts_with("WEFT_SKIP_PASSES is \"unrol\": there is no pass `unrol`; the passes are warps_"));
+        let required = skip(&["form"]).expect_err("the pass is required");
+        assert!(
+            required.contains("the pass `form` is required; the optional passes are") && !required.contains("context")
+        );
+        assert!(check_printed(&["form".to_owned(), "all".to_owned()]).is_ok());
+        let unknown = check_printed(&["forms".to_owned()]).expect_err("there is no such pass");
+        assert!(unknown.starts_with("WEFT_PRINT_AFTER is \"forms\": there is no pass `forms`"));
     }
 
     #[test]

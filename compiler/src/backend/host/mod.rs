@@ -55,7 +55,10 @@ use crate::{
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
-use plan::{Plan, Polling, Vectors};
+use plan::{
+    Plan, PlanInputs, Polling, Vectors,
+    passes::{PassSet, Trace},
+};
 
 /// All memory is in one address space.
 const SPACES: AddressSpaces = AddressSpaces { global: 0, shared: 0, constant: 0, local: 0, generic: 0 };
@@ -83,7 +86,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
 
 /// The names of the transformations in the kernel's plan for a CPU ([`plan::features`]), sorted. Generates no code.
 pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Vec<&'static str>> {
-    let names = match Strategy::of(module, options, cpu, true)? {
+    let names = match Strategy::of(module, options, cpu, true, &mut Trace::Off)? {
         Strategy::Loops(plan, _) if module.sanitize.is_empty() => plan::features::of_plan(&plan, vectors(cpu)),
         Strategy::Loops(..) => vec!["sanitized", "thread-loops"],
         Strategy::Fibers(..) if module.sanitize.is_empty() => vec!["stack-per-thread"],
@@ -94,9 +97,21 @@ pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Res
 
 /// The text form of the kernel's plan ([`plan::print`]). Generates no code.
 pub(super) fn plan_text(module: &Module, options: &Options, cpu: &HostCpu) -> Result<String> {
-    Ok(match Strategy::of(module, options, cpu, false)? {
+    Ok(match Strategy::of(module, options, cpu, false, &mut Trace::Off)? {
         Strategy::Loops(plan, _) => plan.text(),
-        Strategy::Fibers(module, ..) => format!("# each thread has its own stack: there are no thread loops\n{module}"),
+        Strategy::Fibers(module, ..) => format!("{STACKS}{module}"),
+    })
+}
+
+/// Printed if a kernel has no plan.
+const STACKS: &str = "# each thread has its own stack: there are no thread loops\n";
+
+/// The text forms that the kernel's plan has after `passes`. Generates no code.
+pub(super) fn plan_trace(module: &Module, options: &Options, cpu: &HostCpu, passes: &[String]) -> Result<String> {
+    let mut trace = Trace::after(PassSet::of_names(passes.iter().map(String::as_str)).or_else(internal)?);
+    Ok(match Strategy::of(module, options, cpu, false, &mut trace)? {
+        Strategy::Loops(..) => trace.text(),
+        Strategy::Fibers(..) => STACKS.to_owned(),
     })
 }
 
@@ -149,8 +164,8 @@ enum Strategy {
 
 impl Strategy {
     /// Chooses between loops and fibers. With `records`, a plan also contains the names of the rewrites that changed
-    /// the kernel.
-    fn of(module: &Module, options: &Options, cpu: &HostCpu, records: bool) -> Result<Self> {
+    /// the kernel. `trace` receives the plan after passes.
+    fn of(module: &Module, options: &Options, cpu: &HostCpu, records: bool, trace: &mut Trace) -> Result<Self> {
         let circles = Circles::of(module);
         // At a barrier of the grid, the threads of one block wait until other blocks have run.
         let kernel = kernel_of(module)?.0;
@@ -170,7 +185,7 @@ impl Strategy {
         if !module.sanitize.is_empty() {
             // Sanitized code is not transformed: each thread executes its operations in program order, on its own stack
             // if necessary.
-            let plan = (!fibers && circles.is_empty()).then(|| Plan::sanitized(module)).flatten();
+            let plan = if !fibers && circles.is_empty() { Plan::sanitized(module).or_else(internal)? } else { None };
             return match plan {
                 Some(plan) => {
                     let offsets = Offsets::of(&plan);
@@ -183,9 +198,9 @@ impl Strategy {
         if fibers || plan::too_many_copies(module) {
             return Self::fibers(module, &circles);
         }
-        let Some(plan) = Plan::of(module, options.opt, vectors(cpu), records) else {
-            return internal("the module has no kernel");
-        };
+        let skipped = cpu::skipped_passes(&cpu.skipped_passes).or_else(internal)?;
+        let inputs = PlanInputs { opt: options.opt, vectors: vectors(cpu), skipped, record_rewrites: records };
+        let plan = Plan::traced(module, inputs, trace).or_else(internal)?;
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // A local array that an inlined function returns has a copy for each call, so the kernel may exceed the limit.
         if super::check_local(arrays).is_err() {
@@ -209,7 +224,7 @@ fn waits_on_circle(module: &Module, circles: &Circles) -> bool {
 }
 
 fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Result<Compiled> {
-    let strategy = Strategy::of(module, options, cpu, false)?;
+    let strategy = Strategy::of(module, options, cpu, false, &mut Trace::Off)?;
     let (emitted, offsets, has_stacks, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, false, plan.segments),
         Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),

@@ -1,9 +1,8 @@
 //! The planner of the CPU back end: it decides how the threads of a block become thread loops. It does not use LLVM.
 //!
-//! `Plan::with` runs the passes, in this order:
+//! `Plan::with` runs the passes of [`PASSES`](passes::PASSES), in stages:
 //!
-//! 1. Grid: permute the thread axes, find mergeable blocks, inline functions with barriers, privatize accumulators,
-//!    make warps blocks.
+//! 1. Grid: how threads and blocks are numbered.
 //! 2. Normalization of the structured IR ([`normalize`]), and versions for short extents and for quotients of the
 //!    index.
 //! 3. Loops ([`loops`]): interchange loops with the thread loop, mask divergent exits. Then lower warp operations
@@ -13,7 +12,7 @@
 //! 5. Iteration domains ([`domain`]): move guards into loop bounds, split index sets.
 //! 6. Prefetches ([`prefetch`]), strip mining and transposition ([`vector`]).
 //!
-//! [`Plan::of`] plans again without a transformation if a later pass did not support it, until the plan does not
+//! [`Plan::traced`] plans again without a transformation if a later pass did not support it, until the plan does not
 //! change.
 
 pub(crate) mod analysis;
@@ -23,6 +22,7 @@ pub(crate) mod grid;
 pub(crate) mod loops;
 mod mentions;
 pub(crate) mod normalize;
+pub(crate) mod passes;
 pub(crate) mod plan_ir;
 pub(crate) mod prefetch;
 mod print;
@@ -47,31 +47,22 @@ pub(crate) use crate::backend::host::plan::regions::context::LiveAcross;
 pub(crate) use crate::backend::host::plan::sanitize::race_free::Pointers;
 pub(crate) use crate::backend::host::plan::yield_points::Polling;
 
-use crate::backend::host::plan::{
-    domain::{boundary, conjunction, div_mod, guards, residue, scaled, steady_state, xor_partner},
-    grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
-    loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
-    normalize::{
-        broadcasts, if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags,
-        rematerialize_predicates, sink_exit_values, speculate_stores, structurize, unroll,
-    },
-    prefetch::{next_iteration, next_stride},
-    regions::{context, dead, distribute, form},
-    sanitize::{eligible, race_free},
-    vector::{fixed_rows, strip_mine, transpose},
-    warp::lower,
-};
 use crate::{
-    analysis::{Rematerializable, never_written},
+    analysis::Rematerializable,
     backend::host::plan::{
-        analysis::divergence::Uniformity, loops::masked_exits::ExitAssignments, regions::guarded::Regions,
+        analysis::divergence::Uniformity,
+        grid::split_rows,
+        loops::{interchange, masked_exits::ExitAssignments},
+        passes::{Cx, PassSet, Trace},
+        regions::{form, guarded::Regions},
+        sanitize::{eligible, race_free},
+        vector::strip_mine,
+        warp::lower,
     },
     inline,
     ir::{
-        Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, SharedId, SharedKind, Stmt,
-        StmtKind, for_each_stmt,
+        Block, Circles, Effects, Expr, ExprKind, FuncId, Function, LocalId, Module, Op, Stmt, StmtKind, for_each_stmt,
     },
-    normalize::split_live_ranges,
 };
 
 /// Plans with more segments than this have one function for each segment.
@@ -97,7 +88,7 @@ impl Vectors {
 /// The transformations that a plan may use, and its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
-struct PlanOptions {
+pub(crate) struct PlanOptions {
     /// The code is optimized.
     opt: bool,
     /// Loops are interchanged with the thread loop, guards become bounds of thread loops, and memory that no thread
@@ -125,6 +116,8 @@ struct PlanOptions {
     coalesce: bool,
     /// The plan records the names of the rewrites that change the kernel.
     record_rewrites: bool,
+    /// Passes that do not run.
+    skipped: PassSet,
 }
 
 impl PlanOptions {
@@ -143,7 +136,21 @@ impl PlanOptions {
         row_blocks: false,
         coalesce: false,
         record_rewrites: false,
+        skipped: PassSet::EMPTY,
     };
+}
+
+/// What a plan depends on besides the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanInputs {
+    /// The code is optimized.
+    pub opt: bool,
+    /// The vector properties of the planned CPU.
+    pub vectors: Vectors,
+    /// Passes that do not run.
+    pub skipped: PassSet,
+    /// The plan records the names of the rewrites that change the kernel ([`features`]), which takes time.
+    pub record_rewrites: bool,
 }
 
 /// The plan of a kernel.
@@ -198,9 +205,19 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans the kernel of a module; `None` if it has none. `record_rewrites` makes the plan record the names of the
-    /// rewrites that changed the kernel ([`features`]), which takes time.
-    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, record_rewrites: bool) -> Option<Self> {
+    /// Plans the kernel of a module with all passes.
+    #[cfg(test)]
+    pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, record_rewrites: bool) -> Result<Self, String> {
+        Self::traced(module, PlanInputs { opt, vectors, skipped: PassSet::EMPTY, record_rewrites }, &mut Trace::Off)
+    }
+
+    /// Plans the kernel of a module. `trace` receives the plan after passes.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if the module has no kernel, or a pass made an invalid plan.
+    pub(crate) fn traced(module: &Module, inputs: PlanInputs, trace: &mut Trace) -> Result<Self, String> {
+        let PlanInputs { opt, vectors, skipped, record_rewrites } = inputs;
         let strided_math = opt && vectors.masks;
         let options = PlanOptions {
             opt,
@@ -216,22 +233,23 @@ impl Plan {
             row_blocks: false,
             coalesce: opt,
             record_rewrites,
+            skipped,
         };
-        let (plan, interchanged) = Self::settled(module, options)?;
+        let (plan, interchanged) = Self::settled(module, options, trace)?;
         if opt && !plan.warp_blocks && split_rows::may_split(module, plan.kernel, &plan.effects) {
-            let split = Self::settled(module, PlanOptions { row_blocks: true, ..options })?;
+            let split = Self::settled(module, PlanOptions { row_blocks: true, ..options }, trace)?;
             if split.1 > interchanged {
-                return Some(split.0);
+                return Ok(split.0);
             }
         }
-        Some(plan)
+        Ok(plan)
     }
 
     /// Plans again without the transformations that a later pass did not support, until the plan does not change. Also
     /// returns the number of interchanged loops.
-    fn settled(module: &Module, mut options: PlanOptions) -> Option<(Self, usize)> {
+    fn settled(module: &Module, mut options: PlanOptions, trace: &mut Trace) -> Result<(Self, usize), String> {
         loop {
-            let (plan, interchanged) = Self::with(module, options)?;
+            let (plan, interchanged) = Self::with(module, options, trace)?;
             if plan.replaces_arrays && interchanged.counters.is_empty() {
                 options.scalar_replacement = false;
                 continue;
@@ -268,7 +286,7 @@ impl Plan {
                 ..options
             };
             if next == options {
-                return Some((plan, interchanged_loops));
+                return Ok((plan, interchanged_loops));
             }
             options = next;
         }
@@ -286,266 +304,61 @@ impl Plan {
 
     /// Plans a sanitized kernel; `None` if it needs a stack for each thread. Each thread executes the program in its
     /// order.
-    pub(crate) fn sanitized(module: &Module) -> Option<Self> {
-        let mut module = eligible::without_meetings(module)?;
-        let (mut plan, ..) = Self::with(&module, PlanOptions::PLAIN)?;
+    ///
+    /// # Errors
+    ///
+    /// As [`Plan::traced`].
+    pub(crate) fn sanitized(module: &Module) -> Result<Option<Self>, String> {
+        let Some(mut module) = eligible::without_meetings(module) else { return Ok(None) };
+        let (mut plan, ..) = Self::with(&module, PlanOptions::PLAIN, &mut Trace::Off)?;
         let goes = plan.cut.alive.is_none() && plan.cut.masks == 0 && eligible::go_together(&plan.cut.nodes);
         // The nodes share expressions and locals with the original body, and the recorder refers to that body.
         plan.module.functions[plan.kernel].body = std::mem::take(&mut module.functions[plan.kernel].body);
         race_free::note(&plan.module.functions[plan.kernel], &mut plan.cut.nodes);
-        goes.then_some(plan)
+        Ok(goes.then_some(plan))
     }
 
     /// Makes one plan with the transformations of `options`. Also returns the interchanged loops.
-    fn with(source: &Module, options: PlanOptions) -> Option<(Self, interchange::InterchangedLoops)> {
-        let module = source;
-        let PlanOptions { opt, interchange, strided, strided_math, lane_trip_counts, .. } = options;
-        let kernel = module.kernel?;
-        let effects = Effects::of_module(module);
-        let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
-        let has_barriers = has_barrier && opt;
-        let mut rewrites = features::Rewrites::new(options.record_rewrites);
-        let mut module = module.clone();
-        let warp_blocks = options.warp_blocks && module.assumed().warps;
-        let x_axis = if opt && !warp_blocks { permute_axes::best(&module, kernel, &effects) } else { 0 };
-        permute_axes::exchange(&mut module, x_axis);
-        let merge_extents = merge_blocks::extents(&module, &effects).filter(|_| opt && !warp_blocks);
-        if has_barrier {
-            let before = module.functions[kernel].exprs.len();
-            inline::barrier_functions(&mut module, &effects);
-            rewrites.add("inlined-barrier-functions", module.functions[kernel].exprs.len() != before);
+    fn with(
+        module: &Module,
+        options: PlanOptions,
+        trace: &mut Trace,
+    ) -> Result<(Self, interchange::InterchangedLoops), String> {
+        let Some(kernel) = module.kernel else { return Err("the module has no kernel".to_owned()) };
+        let mut cx = Cx::new(module, kernel, options);
+        passes::run(&mut cx, trace)?;
+        if cx.rejects_coalescing {
+            return Self::with(module, PlanOptions { coalesce: false, ..options }, trace);
         }
-        let mut function = module.functions[kernel].clone();
-        let read_only: Vec<LocalId> = never_written(&module)
-            .into_iter()
-            .flat_map(|never| function.params.iter().copied().zip(never))
-            .filter_map(|(param, never)| never.then_some(param))
-            .collect();
-        if interchange {
-            for &param in &read_only {
-                function.locals[param].never_written = true;
-            }
-        }
-        copy_assigned_params(&mut function);
-        let mut body = std::mem::take(&mut function.body);
-        let privatized =
-            if opt && !warp_blocks { privatize::rewrite(&mut module, &mut function, &mut body) } else { Vec::new() };
-        let warp_rows = warp_blocks && split_warps::rewrite(&mut function, &body);
-        if options.row_blocks {
-            split_rows::rewrite(&mut function);
-        }
-        let mut replaces_arrays = false;
-        if opt {
-            let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
-                rewrites.step(name, (&mut function, &mut body), rewrite);
-            };
-            step("structured-continue", |_, body| structurize::without_continue(body));
-            step("while-induction", |function, body| structurize::with_steps(function, body));
-            step("sign-unswitching", unswitch_signs::part);
-            if options.scalar_replacement {
-                rewrites.step("scalar-replacement", (&mut function, &mut body), |function, body| {
-                    replaces_arrays = local_arrays::replace(function, &module.constants, body);
-                });
-            }
-            let mut step = |name, rewrite: fn(&mut Function, &mut Block)| {
-                rewrites.step(name, (&mut function, &mut body), rewrite);
-            };
-            step("live-range-splitting", split_live_ranges::split);
-        }
-        let is_short = opt && version_extent::copy(&module, &mut function, &mut body);
-        rewrites.add("short-extent-version", is_short);
-        let quotients = if options.quotients && !options.row_blocks && merge_extents.is_some() && !is_short {
-            div_mod::copy(&module, &mut function, &mut body)
-        } else {
-            None
-        };
-        let is_choice = is_short || quotients.is_some();
-        if opt {
-            let constants = &module.constants;
-            let mut step = |name, rewrite: &dyn Fn(&mut Function, &mut Block)| {
-                rewrites.step(name, (&mut function, &mut body), rewrite);
-            };
-            step("min-max-idiom", &|function, _| if_convert::extrema(function));
-            let most = max_segments(warp_blocks) as usize;
-            step("full-unroll", &|function, body| unroll::write_out(function, constants, body, most));
-            if has_barrier {
-                step("full-unroll", &|function, body| {
-                    if fixed_rows::width(function, &Rematerializable::of(function, body)).is_some() {
-                        unroll::write_out_short(function, constants, body);
-                    }
-                });
-            }
-            step("nested-conditions", &|function, body| nest_conditions::nest(function, body));
-            if has_barrier {
-                step("guard-normalization", &conjunction::bound);
-            }
-            step("speculative-stores", &speculate_stores::convert);
-            step("if-conversion", &if_convert::convert);
-            step("privatized-accumulators", &|function, body| {
-                privatize::without_branches(function, &privatized, body);
-            });
-            step("flag-propagation", &propagate_flags::name);
-            step("predicate-rematerialization", &rematerialize_predicates::substitute);
-            if has_barrier {
-                step("exit-value-sinking", &|function, body| {
-                    if sink_exit_values::sink(function, body) {
-                        rematerialize_predicates::substitute(function, body);
-                    }
-                });
-            }
-            step("scalar-promotion", &|function, body| promote_scalars::keep(function, &read_only, body));
-            if has_barrier && !warp_blocks {
-                step("broadcast-loads", &broadcasts::mark);
-            }
-            if !has_barrier && !is_choice {
-                step("boundary-partition", &boundary::divide);
-            }
-        }
-        let coalesced = if options.coalesce && has_barrier && !warp_blocks {
-            coalesce::coalesce(&mut function, &mut body)
-        } else {
-            Vec::new()
-        };
-        let interchanged = if interchange {
-            interchange::interchange_loops(
-                &mut function,
-                &mut body,
-                interchange::InterchangeKinds {
-                    strided: strided && !warp_blocks,
-                    strided_math,
-                    lane_trip_counts,
-                    math: true,
-                },
-            )
-        } else {
-            interchange::InterchangedLoops::default()
-        };
-        rewrites.add_interchanged(&interchanged);
-        let masked_loops = match options.masked_loops {
-            Some(exits) => masked_exits::mask_loops(&mut function, &mut body, exits, !warp_blocks),
-            None => Vec::new(),
-        };
-        let has_barrier = interchanged.any || !masked_loops.is_empty() || has_barrier;
-        rewrites.step("warp-operations", (&mut function, &mut body), |function, body| {
-            lower::lower_for_loops(&mut module, function, body, warp_blocks);
-        });
-        let fixed = Rematerializable::of(&function, &body);
-        let (uniformity, mut cut) = if has_barrier {
-            let (regions, uniformity) = shared_by_block(&function, &body, &fixed);
-            let assigned = distribute::count_assigned(&function, &body);
-            let groups = distribute::Groups { fixed: &fixed, assigned };
-            let offsets = interchanged.strides.iter().map(|stride| stride.offset);
-            let counters: Vec<LocalId> = interchanged.counters.iter().copied().chain(offsets).collect();
-            let marks = (counters.as_slice(), masked_loops.as_slice());
-            let cut = form::cut(&mut function, &body, &uniformity, &regions, marks, opt.then_some(&groups));
-            (uniformity, cut)
-        } else {
-            (all_own(&function), form::whole(body, is_choice))
-        };
-        if coalesce::set_shapes(&coalesced, &mut cut.nodes).is_none() {
-            return Self::with(source, PlanOptions { coalesce: false, ..options });
-        }
-        rewrites.add("loop-coalescing", !coalesced.is_empty());
-        if opt {
-            dead::drop_unread(&function, &fixed, &mut cut.nodes);
-        }
-        let mut live_across = context::analyse(&function, &mut cut.nodes, &uniformity, &fixed, &effects, &read_only);
-        let mut peeler = guards::Peeler {
-            function: &mut function,
-            uniformity: &uniformity,
-            fixed: &fixed,
-            live_across: &live_across.locals,
-        };
-        let cells = |id: SharedId| module.shared[id].kind == SharedKind::Cells;
-        let mut segments = 0;
-        plan_ir::for_each_segment(&mut cut.nodes, &mut |segment| {
-            segments += 1;
-            match segment.runs {
-                Runs::Warps => {}
-                Runs::FirstOfGroups | Runs::FirstLanes => {
-                    segment.guard.iter_mut().for_each(|guard| peeler.complete(guard));
-                }
-                // A group runs once for a range of its row, so the guards around it may become bounds.
-                Runs::EachThread | Runs::OneThread | Runs::Groups if interchange => peeler.peel(segment),
-                Runs::EachThread | Runs::OneThread | Runs::Groups => {}
-            }
-            if opt && !warp_blocks && segment.runs == Runs::EachThread {
-                peeler.peel_excluded_range(segment);
-            }
-            if warp_blocks && segment.runs == Runs::EachThread {
-                steady_state::find(&mut peeler, segment);
-            }
-            if opt && !warp_blocks && segment.runs == Runs::EachThread && segment.excluded_range.is_none() {
-                xor_partner::find(&mut peeler, &cells, segment);
-                if segment.xor_partners.is_none() {
-                    residue::find(&mut peeler, segment, false);
-                    scaled::find(&mut peeler, segment);
-                }
-                if segment.xor_partners.is_none() && segment.residue_class.is_none() && segment.scaled_guard.is_none() {
-                    steady_state::find(&mut peeler, segment);
-                }
-                if segment.xor_partners.is_none()
-                    && segment.steady_state.is_none()
-                    && segment.scaled_guard.is_none()
-                    && segment.residue_class.is_none()
-                {
-                    residue::find(&mut peeler, segment, true);
-                }
-                segment.scatters = scaled::scatters(&mut peeler, &segment.body);
-            }
-        });
-        if opt && !warp_blocks && merge_extents.is_none() {
-            next_stride::find(&peeler, &interchanged, &mut cut.nodes);
-        }
-        let row_width = if opt && has_barrier { fixed_rows::width(peeler.function, &fixed) } else { None };
-        if has_barriers && !warp_blocks && segments <= MAX_SEGMENTS {
-            next_iteration::find(&peeler, &mut cut.nodes);
-        }
-        if warp_blocks {
-            split_warps::guard_lanes(&mut cut.nodes);
-        } else if opt && segments <= MAX_SEGMENTS {
-            let width = if merge_extents.is_some() { strip_mine::MAX_WIDTH } else { strip_mine::BLOCK_WIDTH };
-            let by_eights = options.vectors.pairs && fixed_rows::come_by(strip_mine::MAX_ROWS, &module, row_width);
-            let short_row = row_width.and_then(|width| u32::try_from(width).ok());
-            let widths = (width, Some(fixed_rows::length(&module)), short_row, by_eights);
-            strip_mine::make(&peeler, widths, (&interchanged, &masked_loops), &mut cut.nodes);
-            if let Some(width) = row_width {
-                next_iteration::move_to_strips(width, &mut cut.nodes);
-            }
-            if options.vectors.masks {
-                transpose::make(&mut peeler, &interchanged, &mut cut.nodes);
-            }
-        }
-        plan_ir::for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
-        live_across.locals = strip_mine::context_locals(&cut.nodes);
-        let varying = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
-        let polling = Polling::of(&module);
-        module.functions[kernel] = function;
-        let plan = Self {
+        Ok((cx.plan, cx.interchanged))
+    }
+
+    /// A plan before the first pass.
+    fn empty(module: Module, effects: Vec<Effects>, kernel: FuncId, record_rewrites: bool) -> Self {
+        Self {
             module,
             effects,
             kernel,
-            cut,
-            segments,
-            live_across,
-            varying,
-            fixed,
-            polling,
-            merge_extents,
-            long_rows: !interchanged.may_wrap,
-            masked_loops,
-            quotients,
-            x_axis,
-            has_barriers,
-            row_width,
-            warp_blocks,
-            row_blocks: options.row_blocks,
-            warp_rows,
-            privatized,
-            replaces_arrays,
-            rewrites,
-        };
-        Some((plan, interchanged))
+            cut: Cut::default(),
+            segments: 0,
+            live_across: LiveAcross::default(),
+            varying: Vec::new(),
+            fixed: Rematerializable::default(),
+            polling: Polling::default(),
+            merge_extents: None,
+            long_rows: true,
+            masked_loops: Vec::new(),
+            quotients: None,
+            x_axis: 0,
+            has_barriers: false,
+            row_width: None,
+            warp_blocks: false,
+            row_blocks: false,
+            warp_rows: false,
+            privatized: Vec::new(),
+            replaces_arrays: false,
+            rewrites: features::Rewrites::new(record_rewrites),
+        }
     }
 }
 

@@ -391,7 +391,7 @@ pub(crate) struct Specialized {
 }
 
 /// A body that is cut at its barriers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// The nodes.
     pub nodes: Vec<Node>,

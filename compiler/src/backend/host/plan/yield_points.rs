@@ -35,7 +35,7 @@ struct Called {
 }
 
 /// The yield points of a module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Polling {
     functions: Vec<Called>,
     waiting: WaitAnalysis,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The result for one body. Statements are identified by their address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Uniformity {
     /// By the local's index: it may vary.
     pub varying: Vec<bool>,

@@ -1,0 +1,1040 @@
+//! The passes of the planner, in order, and the wrapper that runs them.
+//!
+//! A pass is a row of [`PASSES`]: a function that changes the [`Cx`] and cannot fail. Its file states legality and
+//! profitability; its row says when it runs, and why it has its position in the order. [`run`] runs the passes, and
+//! prints the plan after them if that is requested.
+//!
+//! Analyses have no rows of their own: a pass computes the analyses that it reads, and no later pass reads them again,
+//! except for rematerializable locals and uniformity, which [`form`] computes and no later pass invalidates.
+
+use crate::{
+    analysis::{Rematerializable, never_written},
+    backend::host::plan::{
+        MAX_SEGMENTS, Plan, PlanOptions, Runs, all_own,
+        analysis::divergence::Uniformity,
+        copy_assigned_params,
+        domain::{boundary, conjunction, div_mod, guards::Peeler, residue, scaled, steady_state, xor_partner},
+        features,
+        grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
+        loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
+        max_segments,
+        normalize::{
+            broadcasts, if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags,
+            rematerialize_predicates, sink_exit_values, speculate_stores, structurize, unroll,
+        },
+        plan_ir::{Segment, for_each_guard, for_each_segment},
+        prefetch::{next_iteration, next_stride},
+        print,
+        regions::{context, dead, distribute, form},
+        shared_by_block,
+        vector::{fixed_rows, strip_mine, transpose},
+        warp::lower,
+        yield_points::Polling,
+    },
+    inline,
+    ir::{Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind},
+    normalize::split_live_ranges,
+    source::Span,
+    stop,
+};
+
+/// One row of [`PASSES`].
+#[derive(Debug)]
+pub(crate) struct Pass {
+    /// Its name, for `WEFT_PRINT_AFTER`, `WEFT_SKIP_PASSES` and errors.
+    pub name: &'static str,
+    /// The part of the plan that it changes.
+    pub stage: Stage,
+    /// Whether a plan is valid without it. Only such a pass may be skipped.
+    pub optional: bool,
+    /// The name in [`features`](super::features) that is recorded if it changes the statements.
+    pub feature: Option<&'static str>,
+    /// Whether it runs for a kernel.
+    pub when: fn(&Cx) -> bool,
+    /// The function that runs it.
+    pub run: fn(&mut Cx),
+    /// The reason for its position in the order.
+    pub why_here: &'static str,
+}
+
+/// The part of a plan that a pass changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// The module: how threads and blocks are numbered.
+    Grid,
+    /// The kernel's statements, each thread on its own.
+    Normalize,
+    /// The kernel's loops, in relation to the loop over threads.
+    Loops,
+    /// Cuts the statements into nodes.
+    Regions,
+    /// The threads that a segment runs for.
+    Domain,
+    /// Prefetches of segments.
+    Prefetch,
+    /// Strips of threads.
+    Vector,
+}
+
+impl Stage {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Grid => "grid",
+            Self::Normalize => "normalize",
+            Self::Loops => "loops",
+            Self::Regions => "regions",
+            Self::Domain => "domain",
+            Self::Prefetch => "prefetch",
+            Self::Vector => "vector",
+        }
+    }
+}
+
+/// A set of passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PassSet(u64);
+
+impl PassSet {
+    /// No pass.
+    pub(crate) const EMPTY: Self = Self(0);
+
+    /// Every pass.
+    const ALL: Self = Self(u64::MAX);
+
+    /// The passes with these names. `all` stands for every pass.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the names that there are, if a name does not exist.
+    pub(crate) fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut set = Self::EMPTY;
+        for name in names {
+            match PASSES.iter().position(|pass| pass.name == name) {
+                Some(number) => set.0 |= 1 << number,
+                None if name == "all" => set = Self::ALL,
+                None => {
+                    let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+                    return Err(format!("there is no pass `{name}`; the passes are {}", names.join(", ")));
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    /// As [`PassSet::of_names`], for passes that are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Also if a pass is required.
+    pub(crate) fn of_skipped<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let set = Self::of_names(names)?;
+        match PASSES.iter().enumerate().find(|&(number, pass)| set.contains(number) && !pass.optional) {
+            Some((_, pass)) => {
+                let names: Vec<&str> = PASSES.iter().filter(|pass| pass.optional).map(|pass| pass.name).collect();
+                let name = pass.name;
+                Err(format!("the pass `{name}` is required; the optional passes are {}", names.join(", ")))
+            }
+            None => Ok(set),
+        }
+    }
+
+    fn contains(self, number: usize) -> bool {
+        self.0 >> number & 1 == 1
+    }
+}
+
+const _: () = assert!(PASSES.len() <= u64::BITS as usize, "a set has a bit for each pass");
+
+/// Receives the plan after passes.
+#[derive(Debug)]
+pub(crate) enum Trace {
+    /// Nothing is printed.
+    Off,
+    /// The plan is printed after these passes if it has changed since it was last printed.
+    After {
+        /// The passes.
+        passes: PassSet,
+        /// The text of the plan when it was last printed.
+        last: String,
+        /// What is printed.
+        out: String,
+    },
+}
+
+impl Trace {
+    /// A trace that prints the plan after passes.
+    pub(crate) fn after(passes: PassSet) -> Self {
+        Self::After { passes, last: String::new(), out: String::new() }
+    }
+
+    /// What was printed.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Off => String::new(),
+            Self::After { out, .. } => out,
+        }
+    }
+
+    /// Prints the kernel before the first pass, if the plan is printed after every pass.
+    fn start(&mut self, cx: &Cx) {
+        if let Self::After { passes: PassSet::ALL, last, out } = self {
+            *last = cx.text();
+            out.push_str("# before the first pass:\n");
+            out.push_str(last);
+        }
+    }
+
+    fn see(&mut self, number: usize, pass: &Pass, cx: &Cx) {
+        let Self::After { passes, last, out } = self else { return };
+        if passes.contains(number) {
+            let text = cx.text();
+            out.push_str("# after ");
+            out.push_str(pass.name);
+            if text == *last {
+                out.push_str(": no change\n");
+            } else {
+                out.push_str(":\n");
+                out.push_str(&text);
+                *last = text;
+            }
+        }
+    }
+}
+
+/// Runs the passes.
+///
+/// # Errors
+///
+/// The rules that the plan breaks after a pass, and its text form.
+pub(super) fn run(cx: &mut Cx, trace: &mut Trace) -> Result<(), String> {
+    trace.start(cx);
+    for (number, pass) in PASSES.iter().enumerate() {
+        if cx.options.skipped.contains(number) || !(pass.when)(cx) {
+            continue;
+        }
+        stop::check();
+        match pass.feature.filter(|_| cx.plan.rewrites.records()) {
+            Some(feature) => {
+                let before = features::text(&mut cx.function, &mut cx.body);
+                (pass.run)(cx);
+                let changes = features::text(&mut cx.function, &mut cx.body) != before;
+                cx.plan.rewrites.add(feature, changes);
+            }
+            None => (pass.run)(cx),
+        }
+        if cx.rejects_coalescing {
+            break;
+        }
+        trace.see(number, pass, cx);
+    }
+    Ok(())
+}
+
+/// A kernel that is being planned.
+pub(crate) struct Cx {
+    /// The transformations that the plan may use.
+    pub options: PlanOptions,
+    /// The plan. Until the last pass, its module has the kernel as it was before [`take_kernel`].
+    pub plan: Plan,
+    /// `function` and `body` hold the kernel: [`take_kernel`] has run.
+    pub is_taken: bool,
+    /// The kernel without its body.
+    pub function: Function,
+    /// The statements that are not cut into nodes.
+    pub body: Block,
+    /// The program has a barrier.
+    pub has_barrier: bool,
+    /// Parameters that point to memory that no thread writes.
+    pub read_only: Vec<LocalId>,
+    /// The body is a branch between versions for a short last extent.
+    pub is_short: bool,
+    /// The coalesced loops.
+    pub coalesced: Vec<coalesce::Coalesced>,
+    /// A coalesced loop is no segment of its own: the kernel must be planned again without coalescing.
+    pub rejects_coalescing: bool,
+    /// The interchanged loops.
+    pub interchanged: interchange::InterchangedLoops,
+    /// Which locals are uniform, from [`form_regions`] on.
+    pub uniformity: Uniformity,
+}
+
+impl Cx {
+    pub(super) fn new(module: &Module, kernel: FuncId, options: PlanOptions) -> Self {
+        let effects = Effects::of_module(module);
+        let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
+        let mut plan = Plan::empty(module.clone(), effects, kernel, options.record_rewrites);
+        plan.has_barriers = has_barrier && options.opt;
+        Self {
+            options,
+            plan,
+            is_taken: false,
+            function: no_function(),
+            body: Block::new(),
+            has_barrier,
+            read_only: Vec::new(),
+            is_short: false,
+            coalesced: Vec::new(),
+            rejects_coalescing: false,
+            interchanged: interchange::InterchangedLoops::default(),
+            uniformity: Uniformity::default(),
+        }
+    }
+
+    /// The body is a branch that versions the kernel for a launch.
+    fn is_choice(&self) -> bool {
+        self.is_short || self.plan.quotients.is_some()
+    }
+
+    /// The body is cut at barriers: those of the program, or those that interchanged loops have.
+    fn is_cut(&self) -> bool {
+        self.interchanged.any || !self.plan.masked_loops.is_empty() || self.has_barrier
+    }
+
+    /// Calls `visit` on each segment, with the analyses that guards need.
+    fn for_each_segment(&mut self, mut visit: impl FnMut(&mut Peeler<'_>, &Module, &mut Segment)) {
+        let Self { function, uniformity, plan, .. } = self;
+        let Plan { module, cut, fixed, live_across, .. } = plan;
+        let mut peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+        for_each_segment(&mut cut.nodes, &mut |segment| visit(&mut peeler, module, segment));
+    }
+
+    /// Calls `visit` on each segment that runs for each thread and for which `may_split` holds.
+    fn split_domains(&mut self, may_split: fn(&Segment) -> bool, mut visit: impl FnMut(&mut Peeler<'_>, &mut Segment)) {
+        self.for_each_segment(|peeler, _, segment| {
+            if segment.runs == Runs::EachThread && segment.excluded_range.is_none() && may_split(segment) {
+                visit(peeler, segment);
+            }
+        });
+    }
+
+    /// The text form of the plan.
+    pub(super) fn text(&self) -> String {
+        let kernel = &self.plan.module.functions[self.plan.kernel];
+        if self.is_taken {
+            print::print(&self.plan, &self.function, &self.body)
+        } else {
+            print::print(&self.plan, kernel, &kernel.body)
+        }
+    }
+}
+
+/// In place of the kernel before [`take_kernel`] and after [`finish`].
+fn no_function() -> Function {
+    Function::new("", FunctionKind::Kernel, Span::default())
+}
+
+/// Whether the code is optimized.
+fn optimizes(cx: &Cx) -> bool {
+    cx.options.opt
+}
+
+/// Whether the code is optimized, and blocks remain blocks.
+fn optimizes_blocks(cx: &Cx) -> bool {
+    cx.options.opt && !cx.plan.warp_blocks
+}
+
+/// Whether the code is optimized, and the program has a barrier.
+fn optimizes_barriers(cx: &Cx) -> bool {
+    cx.plan.has_barriers
+}
+
+/// Whether strips of threads may pay.
+fn makes_strips(cx: &Cx) -> bool {
+    optimizes_blocks(cx) && cx.plan.segments <= MAX_SEGMENTS
+}
+
+fn always(_: &Cx) -> bool {
+    true
+}
+
+/// Every pass, in order.
+pub(crate) const PASSES: &[Pass] = &[
+    Pass {
+        name: "warps_as_blocks",
+        stage: Stage::Grid,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.warp_blocks && cx.plan.module.assumed().warps,
+        run: |cx| cx.plan.warp_blocks = true,
+        why_here: "first: most passes test whether each warp is a block",
+    },
+    Pass {
+        name: "permute_axes",
+        stage: Stage::Grid,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: permute,
+        why_here: "before merge_blocks, which merges blocks along the new x",
+    },
+    Pass {
+        name: "merge_blocks",
+        stage: Stage::Grid,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| cx.plan.merge_extents = merge_blocks::extents(&cx.plan.module, &cx.plan.effects),
+        why_here: "before passes that rewrite the kernel: it reads the indices of the program; div_mod and next_stride read its result",
+    },
+    Pass {
+        name: "inline_barriers",
+        stage: Stage::Grid,
+        optional: false,
+        feature: None,
+        when: |cx| cx.has_barrier,
+        run: inline_barriers,
+        why_here: "before take_kernel: the kernel must contain all barriers that it is cut at",
+    },
+    Pass {
+        name: "take_kernel",
+        stage: Stage::Grid,
+        optional: false,
+        feature: None,
+        when: always,
+        run: take_kernel,
+        why_here: "after the passes over the whole module, before the passes over the kernel",
+    },
+    Pass {
+        name: "privatize",
+        stage: Stage::Grid,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| cx.plan.privatized = privatize::rewrite(&mut cx.plan.module, &mut cx.function, &mut cx.body),
+        why_here: "before normalization: it finds the atomic operations as the program has them",
+    },
+    Pass {
+        name: "split_warps",
+        stage: Stage::Grid,
+        optional: false,
+        feature: None,
+        when: |cx| cx.plan.warp_blocks,
+        run: |cx| cx.plan.warp_rows = split_warps::rewrite(&mut cx.function, &cx.body),
+        why_here: "before normalization, whose results no longer have the form of the program's thread indices",
+    },
+    Pass {
+        name: "split_rows",
+        stage: Stage::Grid,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.row_blocks,
+        run: split_rows,
+        why_here: "as split_warps; div_mod, whose registers it also uses, does not run then",
+    },
+    Pass {
+        name: "structurize",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("structured-continue"),
+        when: optimizes,
+        run: |cx| structurize::without_continue(&mut cx.body),
+        why_here: "first of its stage: the other passes handle fewer loops with `continue`",
+    },
+    Pass {
+        name: "while_induction",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("while-induction"),
+        when: optimizes,
+        run: |cx| structurize::with_steps(&cx.function, &mut cx.body),
+        why_here: "after structurize, which removes the `continue`s that it rejects; before passes that recognize counters",
+    },
+    Pass {
+        name: "unswitch_signs",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("sign-unswitching"),
+        when: optimizes,
+        run: |cx| unswitch_signs::part(&mut cx.function, &mut cx.body),
+        why_here: "before passes that copy or convert the branches that split_signs made",
+    },
+    Pass {
+        name: "local_arrays",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("scalar-replacement"),
+        when: |cx| optimizes(cx) && cx.options.scalar_replacement,
+        run: replace_arrays,
+        why_here: "before split_live_ranges, which renames the locals that it makes",
+    },
+    Pass {
+        name: "split_live_ranges",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("live-range-splitting"),
+        when: optimizes,
+        run: |cx| split_live_ranges::split(&mut cx.function, &mut cx.body),
+        why_here: "before passes that read the only assignment of a local",
+    },
+    Pass {
+        name: "version_extent",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: None,
+        when: optimizes,
+        run: version_extent,
+        why_here: "before unroll: a version has a constant extent",
+    },
+    Pass {
+        name: "div_mod",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.quotients && !cx.plan.row_blocks && cx.plan.merge_extents.is_some() && !cx.is_short,
+        run: |cx| cx.plan.quotients = div_mod::copy(&cx.plan.module, &mut cx.function, &mut cx.body),
+        why_here: "after version_extent: a kernel has one choice of versions; before passes that change divisions",
+    },
+    Pass {
+        name: "extrema",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("min-max-idiom"),
+        when: optimizes,
+        run: |cx| if_convert::extrema(&mut cx.function),
+        why_here: "before if_convert, which makes selects that stay selects",
+    },
+    Pass {
+        name: "unroll",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("full-unroll"),
+        when: optimizes,
+        run: unroll_loops,
+        why_here: "before nest_conditions and if_convert, which simplify the iterations",
+    },
+    Pass {
+        name: "unroll_short",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("full-unroll"),
+        when: optimizes_barriers,
+        run: unroll_short,
+        why_here: "after unroll, which takes the loops over tables",
+    },
+    Pass {
+        name: "nest_conditions",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("nested-conditions"),
+        when: optimizes,
+        run: |cx| nest_conditions::nest(&mut cx.function, &mut cx.body),
+        why_here: "before conjunction and if_convert: nested branches are plain ones",
+    },
+    Pass {
+        name: "conjunction",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("guard-normalization"),
+        when: optimizes_barriers,
+        run: |cx| conjunction::bound(&mut cx.function, &mut cx.body),
+        why_here: "after nest_conditions; before interchange and form, which read guards",
+    },
+    Pass {
+        name: "speculate_stores",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("speculative-stores"),
+        when: optimizes,
+        run: |cx| speculate_stores::convert(&mut cx.function, &mut cx.body),
+        why_here: "before if_convert, which converts what is left without stores",
+    },
+    Pass {
+        name: "if_convert",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("if-conversion"),
+        when: optimizes,
+        run: |cx| if_convert::convert(&mut cx.function, &mut cx.body),
+        why_here: "after unroll; before the flags, of which it makes values",
+    },
+    Pass {
+        name: "privatize_branches",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("privatized-accumulators"),
+        when: optimizes,
+        run: |cx| privatize::without_branches(&mut cx.function, &cx.plan.privatized, &mut cx.body),
+        why_here: "after unroll and if_convert, which make ranges of indices known",
+    },
+    Pass {
+        name: "propagate_flags",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("flag-propagation"),
+        when: optimizes,
+        run: |cx| propagate_flags::name(&mut cx.function, &mut cx.body),
+        why_here: "after if_convert, before rematerialize_predicates, which reads conditions in place of flags",
+    },
+    Pass {
+        name: "rematerialize_predicates",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("predicate-rematerialization"),
+        when: optimizes,
+        run: |cx| rematerialize_predicates::substitute(&mut cx.function, &mut cx.body),
+        why_here: "after propagate_flags; before form, which gives each condition that is live across a barrier a context array",
+    },
+    Pass {
+        name: "sink_exit_values",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("exit-value-sinking"),
+        when: optimizes_barriers,
+        run: sink_exit_values,
+        why_here: "after rematerialize_predicates, whose conditions it reads; it substitutes the sunk values itself",
+    },
+    Pass {
+        name: "promote_scalars",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("scalar-promotion"),
+        when: optimizes,
+        run: |cx| promote_scalars::keep(&mut cx.function, &cx.read_only, &mut cx.body),
+        why_here: "after the passes that change loops; before interchange, which finds recurrences in locals",
+    },
+    Pass {
+        name: "broadcasts",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("broadcast-loads"),
+        when: |cx| optimizes_barriers(cx) && !cx.plan.warp_blocks,
+        run: |cx| broadcasts::mark(&mut cx.function, &mut cx.body),
+        why_here: "after the passes that change accesses; before interchange, which reads which locals are uniform",
+    },
+    Pass {
+        name: "boundary",
+        stage: Stage::Loops,
+        optional: true,
+        feature: Some("boundary-partition"),
+        when: |cx| optimizes(cx) && !cx.has_barrier && !cx.is_choice(),
+        run: |cx| boundary::divide(&mut cx.function, &mut cx.body),
+        why_here: "before interchange: the steady state has loops that can be interchanged",
+    },
+    Pass {
+        name: "coalesce",
+        stage: Stage::Loops,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.coalesce && cx.has_barrier && !cx.plan.warp_blocks,
+        run: |cx| cx.coalesced = coalesce::coalesce(&mut cx.function, &mut cx.body),
+        why_here: "before interchange, which would take the loops; form sets the shapes of the segments",
+    },
+    Pass {
+        name: "interchange",
+        stage: Stage::Loops,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.interchange,
+        run: interchange_loops,
+        why_here: "after normalization; before masked_exits, which takes loops that it leaves",
+    },
+    Pass {
+        name: "masked_exits",
+        stage: Stage::Loops,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.masked_loops.is_some(),
+        run: mask_loops,
+        why_here: "after interchange; before form, which reads the loops that have no barrier of the program",
+    },
+    Pass {
+        name: "lower_warps",
+        stage: Stage::Loops,
+        optional: false,
+        feature: Some("warp-operations"),
+        when: always,
+        run: lower_warps,
+        why_here: "after passes that read warp operations; before form: it makes barriers",
+    },
+    Pass {
+        name: "form",
+        stage: Stage::Regions,
+        optional: false,
+        feature: None,
+        when: always,
+        run: form_regions,
+        why_here: "after every pass over statements; every later pass reads nodes",
+    },
+    Pass {
+        name: "dead",
+        stage: Stage::Regions,
+        optional: true,
+        feature: None,
+        when: optimizes,
+        run: |cx| dead::drop_unread(&cx.function, &cx.plan.fixed, &mut cx.plan.cut.nodes),
+        why_here: "before context: a local that no segment reads needs no context array",
+    },
+    Pass {
+        name: "context",
+        stage: Stage::Regions,
+        optional: false,
+        feature: None,
+        when: always,
+        run: find_context,
+        why_here: "after dead; the later passes read what each segment loads and stores",
+    },
+    Pass {
+        name: "guards",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.interchange,
+        run: peel_guards,
+        why_here: "before passes that split the rest of the domain",
+    },
+    Pass {
+        name: "complete_guards",
+        stage: Stage::Domain,
+        optional: false,
+        feature: None,
+        when: always,
+        run: complete_guards,
+        why_here: "after guards: the guards of segments compute the locals that they read; `finish` completes the others",
+    },
+    Pass {
+        name: "excluded_range",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| cx.split_domains(|_| true, |peeler, segment| peeler.peel_excluded_range(segment)),
+        why_here: "after guards, which take the interval around the body; a segment with such a range is not split again",
+    },
+    Pass {
+        name: "xor_partner",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: find_xor_partners,
+        why_here: "before the other splits: its copies have no bounds that they could find",
+    },
+    Pass {
+        name: "residue",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| {
+            cx.split_domains(|it| it.xor_partners.is_none(), |peeler, segment| residue::find(peeler, segment, false))
+        },
+        why_here: "after xor_partner; before steady_state: fewer threads are better than faster ones",
+    },
+    Pass {
+        name: "scaled",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| cx.split_domains(|it| it.xor_partners.is_none(), scaled::find),
+        why_here: "after residue; before steady_state, which handles unit strides only",
+    },
+    Pass {
+        name: "steady_state",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes,
+        run: find_steady_state,
+        why_here: "after the splits for special strides, with which it cannot be combined",
+    },
+    Pass {
+        name: "residue_constant",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: find_constant_residues,
+        why_here: "after steady_state, which is better for a constant modulus if it applies",
+    },
+    Pass {
+        name: "scatters",
+        stage: Stage::Domain,
+        optional: true,
+        feature: None,
+        when: optimizes_blocks,
+        run: |cx| {
+            cx.split_domains(|_| true, |peeler, segment| segment.scatters = scaled::scatters(peeler, &segment.body))
+        },
+        why_here: "after the passes that change bodies of segments",
+    },
+    Pass {
+        name: "next_stride",
+        stage: Stage::Prefetch,
+        optional: true,
+        feature: None,
+        when: |cx| optimizes_blocks(cx) && cx.plan.merge_extents.is_none(),
+        run: find_stride_prefetches,
+        why_here: "after guards: it reads the final bodies; before strip_mine, which moves segments",
+    },
+    Pass {
+        name: "row_width",
+        stage: Stage::Prefetch,
+        optional: true,
+        feature: None,
+        when: |cx| cx.options.opt && cx.is_cut(),
+        run: |cx| cx.plan.row_width = fixed_rows::width(&cx.function, &cx.plan.fixed),
+        why_here: "before the passes that read the expected row length",
+    },
+    Pass {
+        name: "next_iteration",
+        stage: Stage::Prefetch,
+        optional: true,
+        feature: None,
+        when: |cx| cx.plan.has_barriers && makes_strips(cx),
+        run: find_iteration_prefetches,
+        why_here: "after guards; before strip_mine, which moves segments",
+    },
+    Pass {
+        name: "guard_lanes",
+        stage: Stage::Vector,
+        optional: false,
+        feature: None,
+        when: |cx| cx.plan.warp_blocks,
+        run: |cx| split_warps::guard_lanes(&mut cx.plan.cut.nodes),
+        why_here: "after the domains: the lanes of a warp test what is left of the guards",
+    },
+    Pass {
+        name: "strip_mine",
+        stage: Stage::Vector,
+        optional: true,
+        feature: None,
+        when: makes_strips,
+        run: strip_mine,
+        why_here: "after the domains and prefetches of segments, which it moves into strips",
+    },
+    Pass {
+        name: "strip_prefetches",
+        stage: Stage::Vector,
+        optional: true,
+        feature: None,
+        when: |cx| makes_strips(cx) && cx.plan.row_width.is_some(),
+        run: move_prefetches,
+        why_here: "after strip_mine, which makes the strips",
+    },
+    Pass {
+        name: "transpose",
+        stage: Stage::Vector,
+        optional: true,
+        feature: None,
+        when: |cx| makes_strips(cx) && cx.options.vectors.masks,
+        run: transpose_rows,
+        why_here: "after strip_mine: it transposes accesses in strips",
+    },
+    Pass {
+        name: "finish",
+        stage: Stage::Vector,
+        optional: false,
+        feature: None,
+        when: always,
+        run: finish,
+        why_here: "last: it completes the guards that other passes made, and moves the kernel into the module",
+    },
+];
+
+fn permute(cx: &mut Cx) {
+    let Plan { module, effects, kernel, x_axis, .. } = &mut cx.plan;
+    *x_axis = permute_axes::best(module, *kernel, effects);
+    permute_axes::exchange(module, *x_axis);
+}
+
+fn inline_barriers(cx: &mut Cx) {
+    let Plan { module, effects, kernel, rewrites, .. } = &mut cx.plan;
+    let before = module.functions[*kernel].exprs.len();
+    inline::barrier_functions(module, effects);
+    rewrites.add("inlined-barrier-functions", module.functions[*kernel].exprs.len() != before);
+}
+
+/// Copies the kernel out of the module. Its parameters are never assigned then.
+fn take_kernel(cx: &mut Cx) {
+    let module = &cx.plan.module;
+    let mut function = module.functions[cx.plan.kernel].clone();
+    cx.read_only = never_written(module)
+        .into_iter()
+        .flat_map(|never| function.params.iter().copied().zip(never))
+        .filter_map(|(param, never)| never.then_some(param))
+        .collect();
+    if cx.options.interchange {
+        for &param in &cx.read_only {
+            function.locals[param].never_written = true;
+        }
+    }
+    copy_assigned_params(&mut function);
+    cx.body = std::mem::take(&mut function.body);
+    cx.function = function;
+    cx.is_taken = true;
+}
+
+fn split_rows(cx: &mut Cx) {
+    cx.plan.row_blocks = true;
+    split_rows::rewrite(&mut cx.function);
+}
+
+fn replace_arrays(cx: &mut Cx) {
+    cx.plan.replaces_arrays = local_arrays::replace(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
+}
+
+fn version_extent(cx: &mut Cx) {
+    cx.is_short = version_extent::copy(&cx.plan.module, &mut cx.function, &mut cx.body);
+    cx.plan.rewrites.add("short-extent-version", cx.is_short);
+}
+
+fn unroll_loops(cx: &mut Cx) {
+    let most = max_segments(cx.plan.warp_blocks) as usize;
+    unroll::write_out(&mut cx.function, &cx.plan.module.constants, &mut cx.body, most);
+}
+
+fn unroll_short(cx: &mut Cx) {
+    if fixed_rows::width(&cx.function, &Rematerializable::of(&cx.function, &cx.body)).is_some() {
+        unroll::write_out_short(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
+    }
+}
+
+fn sink_exit_values(cx: &mut Cx) {
+    if sink_exit_values::sink(&mut cx.function, &mut cx.body) {
+        rematerialize_predicates::substitute(&mut cx.function, &mut cx.body);
+    }
+}
+
+fn interchange_loops(cx: &mut Cx) {
+    let PlanOptions { strided, strided_math, lane_trip_counts, .. } = cx.options;
+    let kinds = interchange::InterchangeKinds {
+        strided: strided && !cx.plan.warp_blocks,
+        strided_math,
+        lane_trip_counts,
+        math: true,
+    };
+    cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds);
+    cx.plan.long_rows = !cx.interchanged.may_wrap;
+    cx.plan.rewrites.add_interchanged(&cx.interchanged);
+}
+
+fn mask_loops(cx: &mut Cx) {
+    if let Some(exits) = cx.options.masked_loops {
+        cx.plan.masked_loops = masked_exits::mask_loops(&mut cx.function, &mut cx.body, exits, !cx.plan.warp_blocks);
+    }
+}
+
+fn lower_warps(cx: &mut Cx) {
+    lower::lower_for_loops(&mut cx.plan.module, &mut cx.function, &mut cx.body, cx.plan.warp_blocks);
+}
+
+/// Cuts the body into nodes, and computes the analyses of the statements that the later passes read.
+fn form_regions(cx: &mut Cx) {
+    let fixed = Rematerializable::of(&cx.function, &cx.body);
+    // Nodes contain copies of statements or the statements themselves; the analyses identify statements by address.
+    let body = std::mem::take(&mut cx.body);
+    if cx.is_cut() {
+        let (regions, uniformity) = shared_by_block(&cx.function, &body, &fixed);
+        let assigned = distribute::count_assigned(&cx.function, &body);
+        let groups = distribute::Groups { fixed: &fixed, assigned };
+        let offsets = cx.interchanged.strides.iter().map(|stride| stride.offset);
+        let counters: Vec<LocalId> = cx.interchanged.counters.iter().copied().chain(offsets).collect();
+        let marks = (counters.as_slice(), cx.plan.masked_loops.as_slice());
+        let groups = cx.options.opt.then_some(&groups);
+        cx.plan.cut = form::cut(&mut cx.function, &body, &uniformity, &regions, marks, groups);
+        cx.uniformity = uniformity;
+    } else {
+        cx.uniformity = all_own(&cx.function);
+        cx.plan.cut = form::whole(body, cx.is_choice());
+    }
+    cx.plan.fixed = fixed;
+    cx.rejects_coalescing = coalesce::set_shapes(&cx.coalesced, &mut cx.plan.cut.nodes).is_none();
+    cx.plan.rewrites.add("loop-coalescing", !cx.coalesced.is_empty());
+}
+
+fn find_context(cx: &mut Cx) {
+    let Cx { function, uniformity, read_only, plan, .. } = cx;
+    let Plan { cut, fixed, effects, .. } = plan;
+    plan.live_across = context::analyse(function, &mut cut.nodes, uniformity, fixed, effects, read_only);
+    let mut segments = 0;
+    for_each_segment(&mut cut.nodes, &mut |_| segments += 1);
+    plan.segments = segments;
+}
+
+fn complete_guards(cx: &mut Cx) {
+    cx.for_each_segment(|peeler, _, segment| segment.guard.iter_mut().for_each(|guard| peeler.complete(guard)));
+}
+
+fn peel_guards(cx: &mut Cx) {
+    cx.for_each_segment(|peeler, _, segment| match segment.runs {
+        // A group runs once for a range of its row, so the guards around it may become bounds.
+        Runs::EachThread | Runs::OneThread | Runs::Groups => peeler.peel(segment),
+        Runs::Warps | Runs::FirstOfGroups | Runs::FirstLanes => {}
+    });
+}
+
+fn find_xor_partners(cx: &mut Cx) {
+    cx.for_each_segment(|peeler, module, segment| {
+        if segment.runs == Runs::EachThread && segment.excluded_range.is_none() {
+            xor_partner::find(peeler, &|id: SharedId| module.shared[id].kind == SharedKind::Cells, segment);
+        }
+    });
+}
+
+fn find_steady_state(cx: &mut Cx) {
+    let may_split = |it: &Segment| it.xor_partners.is_none() && it.residue_class.is_none() && it.scaled_guard.is_none();
+    cx.split_domains(may_split, steady_state::find);
+}
+
+fn find_constant_residues(cx: &mut Cx) {
+    let may_split = |it: &Segment| {
+        it.xor_partners.is_none()
+            && it.steady_state.is_none()
+            && it.scaled_guard.is_none()
+            && it.residue_class.is_none()
+    };
+    cx.split_domains(may_split, |peeler, segment| residue::find(peeler, segment, true));
+}
+
+fn find_stride_prefetches(cx: &mut Cx) {
+    let Cx { function, uniformity, interchanged, plan, .. } = cx;
+    let Plan { cut, fixed, live_across, .. } = plan;
+    let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+    next_stride::find(&peeler, interchanged, &mut cut.nodes);
+}
+
+fn find_iteration_prefetches(cx: &mut Cx) {
+    let Cx { function, uniformity, plan, .. } = cx;
+    let Plan { cut, fixed, live_across, .. } = plan;
+    let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+    next_iteration::find(&peeler, &mut cut.nodes);
+}
+
+fn strip_mine(cx: &mut Cx) {
+    let Cx { function, uniformity, interchanged, options, plan, .. } = cx;
+    let Plan { module, cut, fixed, live_across, merge_extents, masked_loops, row_width, .. } = plan;
+    let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+    let width = if merge_extents.is_some() { strip_mine::MAX_WIDTH } else { strip_mine::BLOCK_WIDTH };
+    let by_eights = options.vectors.pairs && fixed_rows::come_by(strip_mine::MAX_ROWS, module, *row_width);
+    let short_row = row_width.and_then(|width| u32::try_from(width).ok());
+    let widths = (width, Some(fixed_rows::length(module)), short_row, by_eights);
+    strip_mine::make(&peeler, widths, (interchanged, masked_loops), &mut cut.nodes);
+}
+
+fn move_prefetches(cx: &mut Cx) {
+    if let Some(width) = cx.plan.row_width {
+        next_iteration::move_to_strips(width, &mut cx.plan.cut.nodes);
+    }
+}
+
+fn transpose_rows(cx: &mut Cx) {
+    let Cx { function, uniformity, interchanged, plan, .. } = cx;
+    let Plan { cut, fixed, live_across, .. } = plan;
+    let mut peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+    transpose::make(&mut peeler, interchanged, &mut cut.nodes);
+}
+
+/// Completes the guards of nodes, and moves the kernel into the plan's module.
+fn finish(cx: &mut Cx) {
+    let Cx { function, uniformity, plan, .. } = cx;
+    let Plan { cut, fixed, live_across, .. } = plan;
+    let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
+    for_each_guard(&mut cut.nodes, &mut |guard| peeler.complete(guard));
+    live_across.locals = strip_mine::context_locals(&cut.nodes);
+    plan.varying = function.locals.iter().map(|(local, _)| uniformity.local_varies(local)).collect();
+    plan.polling = Polling::of(&plan.module);
+    plan.module.functions[plan.kernel] = std::mem::replace(function, no_function());
+    cx.is_taken = false;
+}

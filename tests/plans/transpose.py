@@ -1,0 +1,11 @@
+# weft: sig = "void(float32[:, ::1], float32[::1])"
+from weft import cuda
+
+
+@cuda.jit
+def transpose(a, y):
+    i = cuda.grid(1)
+    total = y[i]
+    for k in range(a.shape[1]):
+        total += a[i, k]
+    y[i] = total

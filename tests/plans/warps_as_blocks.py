@@ -1,0 +1,10 @@
+# weft: sig = "void(float32[:, ::1], float32[::1])", assume = "warps"
+from weft import cuda
+
+
+@cuda.jit
+def warps_as_blocks(a, out):
+    row = cuda.grid(1) // 32
+    total = a[row, cuda.laneid]
+    total += cuda.shfl_down_sync(0xFFFFFFFF, total, 16)
+    out[row] = total
