@@ -29,6 +29,7 @@ mod print;
 pub(crate) mod regions;
 pub(crate) mod sanitize;
 pub(crate) mod vector;
+mod verify;
 pub(crate) mod warp;
 pub(crate) mod yield_points;
 
@@ -295,6 +296,12 @@ impl Plan {
     /// The text form of the plan ([`print`]).
     pub(crate) fn text(&self) -> String {
         print::print(self, &self.module.functions[self.kernel], &Block::new())
+    }
+
+    /// The rules that the plan breaks ([`verify`]).
+    pub(crate) fn broken_rules(&self) -> Vec<String> {
+        let varies = |local: LocalId| self.varying.get(local.index()) != Some(&false);
+        verify::verify(self, &self.module.functions[self.kernel], &varies, verify::Progress::Plan)
     }
 
     /// Whether each segment is a function of its own, because there are many.

@@ -1,8 +1,8 @@
-//! The passes of the planner, in order, and the wrapper that runs them.
+//! The passes of the planner, in order, and the wrapper that runs and verifies them.
 //!
 //! A pass is a row of [`PASSES`]: a function that changes the [`Cx`] and cannot fail. Its file states legality and
-//! profitability; its row says when it runs, and why it has its position in the order. [`run`] runs the passes, and
-//! prints the plan after them if that is requested.
+//! profitability; its row says when it runs, and why it has its position in the order. [`run`] runs the passes,
+//! verifies the plan in debug builds, and prints it if that is requested.
 //!
 //! Analyses have no rows of their own: a pass computes the analyses that it reads, and no later pass reads them again,
 //! except for rematerializable locals and uniformity, which [`form`] computes and no later pass invalidates.
@@ -28,11 +28,12 @@ use crate::{
         regions::{context, dead, distribute, form},
         shared_by_block,
         vector::{fixed_rows, strip_mine, transpose},
+        verify::{self, Progress},
         warp::lower,
         yield_points::Polling,
     },
     inline,
-    ir::{Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind},
+    ir::{self, Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind},
     normalize::split_live_ranges,
     source::Span,
     stop,
@@ -226,6 +227,13 @@ pub(super) fn run(cx: &mut Cx, trace: &mut Trace) -> Result<(), String> {
         if cx.rejects_coalescing {
             break;
         }
+        if cfg!(debug_assertions) {
+            let errors = cx.broken_rules();
+            if !errors.is_empty() {
+                let (name, errors, text) = (pass.name, errors.join("; "), cx.text());
+                return Err(format!("the pass `{name}` of the CPU planner made an invalid plan: {errors}\n{text}"));
+            }
+        }
         trace.see(number, pass, cx);
     }
     Ok(())
@@ -257,6 +265,8 @@ pub(crate) struct Cx {
     pub interchanged: interchange::InterchangedLoops,
     /// Which locals are uniform, from [`form_regions`] on.
     pub uniformity: Uniformity,
+    /// What is computed of the nodes; `None` before [`form_regions`].
+    pub progress: Option<Progress>,
 }
 
 impl Cx {
@@ -278,6 +288,7 @@ impl Cx {
             rejects_coalescing: false,
             interchanged: interchange::InterchangedLoops::default(),
             uniformity: Uniformity::default(),
+            progress: None,
         }
     }
 
@@ -306,6 +317,19 @@ impl Cx {
                 visit(peeler, segment);
             }
         });
+    }
+
+    /// The rules that the plan breaks: those of weft's IR while it is a module, then those of plans.
+    fn broken_rules(&self) -> Vec<String> {
+        match self.progress {
+            Some(Progress::Plan) => self.plan.broken_rules(),
+            Some(progress) => {
+                let varies = |local: LocalId| self.uniformity.local_varies(local);
+                verify::verify(&self.plan, &self.function, &varies, progress)
+            }
+            None if self.is_taken => verify::statements(&self.plan, &self.function, &self.body),
+            None => ir::verify(&self.plan.module).err().unwrap_or_default(),
+        }
     }
 
     /// The text form of the plan.
@@ -942,6 +966,7 @@ fn form_regions(cx: &mut Cx) {
     cx.plan.fixed = fixed;
     cx.rejects_coalescing = coalesce::set_shapes(&cx.coalesced, &mut cx.plan.cut.nodes).is_none();
     cx.plan.rewrites.add("loop-coalescing", !cx.coalesced.is_empty());
+    cx.progress = Some(Progress::Nodes);
 }
 
 fn find_context(cx: &mut Cx) {
@@ -951,6 +976,7 @@ fn find_context(cx: &mut Cx) {
     let mut segments = 0;
     for_each_segment(&mut cut.nodes, &mut |_| segments += 1);
     plan.segments = segments;
+    cx.progress = Some(Progress::Values);
 }
 
 fn complete_guards(cx: &mut Cx) {
@@ -1037,4 +1063,5 @@ fn finish(cx: &mut Cx) {
     plan.polling = Polling::of(&plan.module);
     plan.module.functions[plan.kernel] = std::mem::replace(function, no_function());
     cx.is_taken = false;
+    cx.progress = Some(Progress::Plan);
 }

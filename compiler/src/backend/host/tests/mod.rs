@@ -15,5 +15,6 @@ mod swaps;
 mod tiles;
 mod transposed;
 mod vector;
+mod verify;
 mod waiting;
 mod warps;
