@@ -57,7 +57,7 @@ mod _weft {
         dispatcher::{
             Dispatcher,
             around::{current_launch_config, launch_config_was_read},
-            explain::plan_features,
+            explain::{plan_features, plan_texts},
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             inspect::expression_types,
@@ -70,7 +70,7 @@ mod _weft {
             after_fork_in_child, after_fork_in_parent,
             background::stop_background,
             before_fork,
-            options::{check_options, jit_options, passes},
+            options::{check_options, jit_options, passes, skip_passes},
         },
         types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
     };

@@ -1,6 +1,8 @@
 //! The variants of a kernel that launches run, and the reasons, as text; and the features of their plans for the CPU,
 //! for tests.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use weft_artifact::Factors;
 use weft_compiler::target::{
@@ -46,6 +48,18 @@ type VariantFeatures = (String, Vec<&'static str>, Vec<&'static str>);
 /// For tests, which measure their coverage by them.
 #[pyfunction]
 pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<VariantFeatures>> {
+    compiled(kernel).iter().map(|overload| overload.plan_features(kernel.py())).collect()
+}
+
+/// The text forms of the CPU plans of a kernel's specializations and their variants, in the order of
+/// [`plan_features`]. For benchmarks of passes.
+#[pyfunction]
+pub(crate) fn plan_texts(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<String>> {
+    compiled(kernel).iter().map(|overload| overload.plan_text(kernel.py())).collect()
+}
+
+/// The specializations of a kernel, and their variants that are compiled.
+fn compiled(kernel: &Bound<'_, Dispatcher>) -> Vec<Arc<Overload>> {
     let overloads = kernel.get().state().overloads.clone();
     let variants = overloads.iter().flat_map(|overload| {
         let Variants { assuming, in_place, .. } = &overload.variants;
@@ -53,7 +67,7 @@ pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<Vari
     });
     let mut all = overloads.clone();
     all.extend(variants);
-    all.iter().map(|overload| overload.plan_features(kernel.py())).collect()
+    all
 }
 
 impl Overload {
@@ -64,6 +78,14 @@ impl Overload {
             engine::plan_features(py, definition, &self.args, &self.jit)
         })?;
         Ok((self.shown(), self.assumed().names().collect(), names))
+    }
+
+    /// The text form of its plan.
+    fn plan_text(&self, py: Python<'_>) -> PyResult<String> {
+        let mut definition = self.definition.clone();
+        answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
+            engine::plan_text(py, definition, &self.args, &self.jit)
+        })
     }
 
     /// The launches that it is for.

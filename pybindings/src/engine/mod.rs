@@ -232,6 +232,21 @@ pub(crate) fn plan_features(
     names.map_err(|failure| errors::compile_error(py, &failure))
 }
 
+/// The text form of a kernel's plan for the host.
+pub(crate) fn plan_text(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<String>> {
+    let request = request(py, definition, args, options::target(py, target::HOST)?, jit, Keep::default())?;
+    let text = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.plan_text(&request)
+    });
+    text.map_err(|failure| errors::compile_error(py, &failure))
+}
+
 /// A function and the types of its arguments: `saxpy(float32, float32[::1])`.
 fn shown(request: &Request) -> String {
     let args: Vec<String> = request.args.iter().map(ToString::to_string).collect();

@@ -1,5 +1,7 @@
 //! The options of `cuda.jit` in the compiler's form: `weft_compiler::request::JIT_OPTIONS` reads them.
 
+use std::sync::{PoisonError, RwLock};
+
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -80,6 +82,17 @@ pub(crate) fn passes() -> Vec<(&'static str, &'static str, bool, &'static str)> 
     plan_passes().collect()
 }
 
+/// The passes that compilations for the CPU skip in place of those of `WEFT_SKIP_PASSES`.
+static SKIPPED: RwLock<Option<Vec<String>>> = RwLock::new(None);
+
+/// Compiles kernels for the CPU without some passes from now on, in place of those of `WEFT_SKIP_PASSES`. For
+/// benchmarks, which compare kernels with and without a pass in one process. A name that does not exist is an error of
+/// the next compilation.
+#[pyfunction]
+pub(crate) fn skip_passes(names: Vec<String>) {
+    *SKIPPED.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
+}
+
 /// The keys of a dispatcher's options for its body on GPUs.
 const GPU_BODIES: [&str; 2] = ["ptx", "external"];
 
@@ -100,9 +113,10 @@ fn gpu_body(options: &Bound<'_, PyDict>) -> PyResult<Option<GpuBody>> {
 pub(crate) fn target(py: Python<'_>, text: &str) -> PyResult<Target> {
     let settings = devices::settings(py)?;
     let cpu = if text == target::HOST {
+        let skipped = SKIPPED.read().unwrap_or_else(PoisonError::into_inner);
         check_printed_passes(&settings.print_after).map_err(PyValueError::new_err)?;
         host_cpu_set(settings.host_cpu.as_deref(), settings.host_plan.as_deref(), settings.host_opt_level)
-            .and_then(|cpu| host_cpu_without_passes(cpu, &settings.skip_passes))
+            .and_then(|cpu| host_cpu_without_passes(cpu, skipped.as_ref().unwrap_or(&settings.skip_passes)))
             .map_err(PyValueError::new_err)?
     } else {
         host_cpu()
