@@ -463,8 +463,12 @@ impl<'a> FunctionText<'a> {
         value: &dyn Fn(LocalId) -> Option<ExprId>,
     ) -> Self {
         let mut printer = Printer::without_names(Some(module), function);
-        blocks.iter().for_each(|block| printer.collect_block(block));
-        exprs.iter().for_each(|&expr| printer.collect_expr(expr, 0));
+        for block in blocks {
+            printer.collect_block(block);
+        }
+        for &expr in exprs {
+            printer.collect_expr(expr, 0);
+        }
         printer.used.extend(locals);
         let mut fixed = BTreeMap::new();
         loop {
@@ -473,7 +477,9 @@ impl<'a> FunctionText<'a> {
             if new.is_empty() {
                 break;
             }
-            new.iter().for_each(|&(_, value)| printer.collect_expr(value, 0));
+            for &(_, value) in &new {
+                printer.collect_expr(value, 0);
+            }
             fixed.extend(new);
         }
         printer.name();

@@ -101,7 +101,9 @@ impl<'a> Mentions<'a> {
         for locals in [shared, lane_locals, live_in, live_out] {
             self.locals.extend(locals);
         }
-        before.iter().for_each(|segment| self.segment(segment));
+        for segment in before {
+            self.segment(segment);
+        }
     }
 
     fn transposed_rows(&mut self, transposed: &'a TransposedRows) {

@@ -240,6 +240,7 @@ pub(super) fn run(cx: &mut Cx, trace: &mut Trace) -> Result<(), String> {
 }
 
 /// A kernel that is being planned.
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Cx {
     /// The transformations that the plan may use.
     pub options: PlanOptions,
@@ -542,7 +543,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: Some("nested-conditions"),
         when: optimizes,
-        run: |cx| nest_conditions::nest(&mut cx.function, &mut cx.body),
+        run: |cx| nest_conditions::nest(&cx.function, &mut cx.body),
         why_here: "before conjunction and if_convert: nested branches are plain ones",
     },
     Pass {
@@ -741,7 +742,7 @@ pub(crate) const PASSES: &[Pass] = &[
         feature: None,
         when: optimizes_blocks,
         run: |cx| {
-            cx.split_domains(|it| it.xor_partners.is_none(), |peeler, segment| residue::find(peeler, segment, false))
+            cx.split_domains(|it| it.xor_partners.is_none(), |peeler, segment| residue::find(peeler, segment, false));
         },
         why_here: "after xor_partner; before steady_state: fewer threads are better than faster ones",
     },
@@ -779,7 +780,7 @@ pub(crate) const PASSES: &[Pass] = &[
         feature: None,
         when: optimizes_blocks,
         run: |cx| {
-            cx.split_domains(|_| true, |peeler, segment| segment.scatters = scaled::scatters(peeler, &segment.body))
+            cx.split_domains(|_| true, |peeler, segment| segment.scatters = scaled::scatters(peeler, &segment.body));
         },
         why_here: "after the passes that change bodies of segments",
     },
