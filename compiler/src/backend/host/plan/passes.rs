@@ -7,6 +7,8 @@
 //! Analyses have no rows of their own: a pass computes the analyses that it reads, and no later pass reads them again,
 //! except for rematerializable locals and uniformity, which [`form`] computes and no later pass invalidates.
 
+use std::collections::HashSet;
+
 use crate::{
     analysis::{Rematerializable, never_written},
     backend::host::plan::{
@@ -517,7 +519,7 @@ pub(crate) const PASSES: &[Pass] = &[
         feature: Some("min-max-idiom"),
         when: optimizes,
         run: |cx| if_convert::extrema(&mut cx.function),
-        why_here: "before if_convert, which makes selects that stay selects",
+        why_here: "before if_convert, whose selects are not converted again",
     },
     Pass {
         name: "unroll",
@@ -562,7 +564,7 @@ pub(crate) const PASSES: &[Pass] = &[
         feature: Some("speculative-stores"),
         when: optimizes,
         run: |cx| speculate_stores::convert(&mut cx.function, &mut cx.body),
-        why_here: "before if_convert, which converts what is left without stores",
+        why_here: "before if_convert, which converts the remaining branches without stores",
     },
     Pass {
         name: "if_convert",
@@ -799,7 +801,10 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: |cx| cx.options.opt && cx.is_cut(),
-        run: |cx| cx.plan.row_width = fixed_rows::width(&cx.function, &cx.plan.fixed),
+        run: |cx| {
+            let of_tiles = coalesce::exprs_of_tiles(&cx.function, &cx.plan.fixed, &mut cx.plan.cut.nodes);
+            cx.plan.row_width = fixed_rows::width(&cx.function, &cx.plan.fixed, &of_tiles);
+        },
         why_here: "before the passes that read the expected row length",
     },
     Pass {
@@ -818,7 +823,7 @@ pub(crate) const PASSES: &[Pass] = &[
         feature: None,
         when: |cx| cx.plan.warp_blocks,
         run: |cx| split_warps::guard_lanes(&mut cx.plan.cut.nodes),
-        why_here: "after the domains: the lanes of a warp test what is left of the guards",
+        why_here: "after the domains: the lanes of a warp test the remaining guards",
     },
     Pass {
         name: "strip_mine",
@@ -911,7 +916,8 @@ fn unroll_loops(cx: &mut Cx) {
 }
 
 fn unroll_short(cx: &mut Cx) {
-    if fixed_rows::width(&cx.function, &Rematerializable::of(&cx.function, &cx.body)).is_some() {
+    let fixed = Rematerializable::of(&cx.function, &cx.body);
+    if fixed_rows::width(&cx.function, &fixed, &HashSet::new()).is_some() {
         unroll::write_out_short(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
     }
 }

@@ -23,7 +23,7 @@
 //!
 //! The body becomes a segment whose threads are the cells of the tile ([`TileShape`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
@@ -36,11 +36,11 @@ use crate::{
             candidates,
             grid_stride::{Search, Strided},
         },
-        plan_ir::{MAX_THREADS, Node, Runs, TileShape},
+        plan_ir::{MAX_THREADS, Node, Runs, TileShape, for_each_segment},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -105,6 +105,34 @@ pub(crate) fn set_shapes(coalesced: &[Coalesced], nodes: &mut [Node]) -> Option<
         }
     }
     Some(())
+}
+
+/// The expressions of segments whose threads are the cells of a tile.
+pub(crate) fn exprs_of_tiles(function: &Function, fixed: &Rematerializable, nodes: &mut [Node]) -> HashSet<ExprId> {
+    let mut found = HashSet::new();
+    for_each_segment(nodes, &mut |segment| {
+        if segment.shape.is_none() {
+            return;
+        }
+        let mut roots: Vec<ExprId> = Vec::new();
+        let copies = segment.steady_state.iter();
+        for body in copies.clone().map(|copy| &copy.body).chain([&segment.body]) {
+            for_each_stmt(body, &mut |stmt| roots.extend(stmt.kind.exprs()));
+        }
+        let mut recomputed = segment.recompute.clone();
+        for guard in copies.map(|copy| &copy.guard).chain(&segment.guard).chain(&segment.excluded_range) {
+            roots.extend(guard.rows.iter().map(|&(cond, _)| cond));
+            roots.extend(guard.ranges.iter().flat_map(|range| [range.value, range.bound]));
+            recomputed.extend(&guard.recompute);
+        }
+        roots.extend(recomputed.into_iter().filter_map(|local| fixed.value(local)));
+        for root in roots {
+            for_each_expr(function, root, &mut |id| {
+                found.insert(id);
+            });
+        }
+    });
+    found
 }
 
 /// Coalesces the loops of a list that all threads of the block run. `whole` is the kernel's body.

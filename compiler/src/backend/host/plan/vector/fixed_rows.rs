@@ -56,9 +56,10 @@ const MAX_EXPRS: usize = 160;
 /// Maximum number of expressions that are inspected for one index.
 const MAX_VISITED: u32 = 128;
 
-/// The guessed number of threads of a row: the factor of `threadIdx.y`.
-pub(crate) fn width(function: &Function, fixed: &Rematerializable) -> Option<u64> {
-    function.exprs.iter().find_map(|(_, expr)| {
+/// The guessed number of threads of a row: the factor of `threadIdx.y`. Does not inspect `excluded` expressions, in
+/// which `threadIdx.y` is not the thread's.
+pub(crate) fn width(function: &Function, fixed: &Rematerializable, excluded: &HashSet<ExprId>) -> Option<u64> {
+    function.exprs.iter().filter(|(id, _)| !excluded.contains(id)).find_map(|(_, expr)| {
         let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = expr.kind else { return None };
         let times = if is_of_y(function, fixed, a) {
             function.int(b)?
