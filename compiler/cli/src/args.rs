@@ -101,6 +101,7 @@ pub(crate) enum CacheCommand {
 
 /// `weft emit`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct EmitArgs {
     /// The Python file.
     pub(crate) file: PathBuf,
