@@ -57,7 +57,7 @@ mod _weft {
         dispatcher::{
             Dispatcher,
             around::{current_launch_config, launch_config_was_read},
-            explain::{plan_features, plan_texts},
+            explain::{plan_features, printed_plans},
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             inspect::expression_types,

@@ -77,7 +77,7 @@ class Bound:
         from weft import _weft
 
         _weft.skip_passes(skipped)
-        return [text for kernel in self.kernels() for text in _weft.plan_texts(kernel)]
+        return [text for kernel in self.kernels() for text in _weft.printed_plans(kernel)]
 
     def kernels(self) -> list[Any]:
         """The kernel, or those that a host function launches."""

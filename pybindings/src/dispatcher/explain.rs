@@ -54,7 +54,7 @@ pub(crate) fn plan_features(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<Vari
 /// The text forms of the CPU plans of a kernel's specializations and their variants, in the order of
 /// [`plan_features`]. For benchmarks of passes.
 #[pyfunction]
-pub(crate) fn plan_texts(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<String>> {
+pub(crate) fn printed_plans(kernel: &Bound<'_, Dispatcher>) -> PyResult<Vec<String>> {
     compiled(kernel).iter().map(|overload| overload.plan_text(kernel.py())).collect()
 }
 
