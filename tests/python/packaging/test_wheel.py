@@ -19,7 +19,7 @@ from packaging import tags
 from packaging.utils import parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parents[3]
-MAX_BYTES = 27_500_000
+MAX_BYTES = 27_000_000
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 SMOKE = Path(__file__).with_name("smoke.py")
 
