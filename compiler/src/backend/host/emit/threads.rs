@@ -183,9 +183,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                         (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
                     },
                 }?;
-                if segment.shape.is_some() {
-                    return Ok(());
-                }
                 let (low, high) = bounds;
                 this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
                 this.fetch_row_of_next_block(segment, at, bounds)

@@ -53,7 +53,7 @@ pub(crate) struct Stream {
 pub(crate) fn streams(plan: &Plan, segment: &Segment, body: &[Stmt]) -> Vec<Stream> {
     // A segment that is a function of its own has only the values that it mentions.
     let is_apart = plan.outlines();
-    if is_apart || segment.repeats || segment.runs != Runs::EachThread {
+    if is_apart || segment.repeats || segment.shape.is_some() || segment.runs != Runs::EachThread {
         return Vec::new();
     }
     let function = &plan.module.functions[plan.kernel];

@@ -49,7 +49,10 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
             for at in 0..body.len() {
                 let values = assigned_locals.next(peeler, at, body, step);
                 let mut found = |segment: &mut Segment| {
-                    segment.iteration_prefetches = loads(peeler, &assigned_locals, &values, segment);
+                    // The addresses of a tile's cells are not those of the block's threads.
+                    if segment.shape.is_none() {
+                        segment.iteration_prefetches = loads(peeler, &assigned_locals, &values, segment);
+                    }
                 };
                 match &mut body[at] {
                     Node::Segment(segment) => found(segment),
