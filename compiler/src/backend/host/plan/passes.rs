@@ -644,7 +644,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: |cx| cx.options.coalesce && cx.has_barrier && !cx.plan.warp_blocks,
-        run: |cx| cx.coalesced = coalesce::coalesce(&mut cx.function, &mut cx.body),
+        run: |cx| cx.coalesced = coalesce::coalesce(&mut cx.function, &cx.plan.module.constants, &mut cx.body),
         why_here: "before interchange, which would take the loops; form sets the shapes of the segments",
     },
     Pass {

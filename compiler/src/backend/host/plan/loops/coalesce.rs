@@ -23,7 +23,7 @@
 //!
 //! The body becomes a segment whose threads are the cells of the tile ([`TileShape`]).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
@@ -36,11 +36,12 @@ use crate::{
             candidates,
             grid_stride::{Search, Strided},
         },
+        normalize::unroll,
         plan_ir::{MAX_THREADS, Node, Runs, TileShape, for_each_segment},
     },
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
+        Arena, Arith, BinaryOp, Block, Class, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, Leaf,
+        LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -60,7 +61,7 @@ pub(crate) struct Coalesced {
 }
 
 /// Coalesces the loops of a body.
-pub(crate) fn coalesce(function: &mut Function, body: &mut Block) -> Vec<Coalesced> {
+pub(crate) fn coalesce(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) -> Vec<Coalesced> {
     let mut returns = false;
     for_each_stmt(body, &mut |stmt| returns |= matches!(stmt.kind, StmtKind::Return(_)));
     if returns {
@@ -68,7 +69,7 @@ pub(crate) fn coalesce(function: &mut Function, body: &mut Block) -> Vec<Coalesc
     }
     let (fixed, uniformity) = candidates::uniformity(function, body);
     let mut found = Vec::new();
-    in_list(function, (&fixed, &uniformity), &body.clone(), body, &mut found);
+    in_list((function, constants), (&fixed, &uniformity), &body.clone(), body, &mut found);
     found
 }
 
@@ -137,7 +138,7 @@ pub(crate) fn exprs_of_tiles(function: &Function, fixed: &Rematerializable, node
 
 /// Coalesces the loops of a list that all threads of the block run. `whole` is the kernel's body.
 fn in_list(
-    function: &mut Function,
+    (function, constants): (&mut Function, &Arena<ConstantArray>),
     (fixed, uniformity): (&Rematerializable, &Uniformity),
     whole: &[Stmt],
     list: &mut Block,
@@ -148,17 +149,17 @@ fn in_list(
         let splits = uniformity.splits_loop(&list[index]) || uniformity.splits_iteration(&list[index]);
         match &mut list[index].kind {
             StmtKind::Loop { body, .. } if holds && !splits => {
-                in_list(function, (fixed, uniformity), whole, body, found);
+                in_list((&mut *function, constants), (fixed, uniformity), whole, body, found);
             }
             StmtKind::If { cond, then, otherwise } if holds && !uniformity.varies(function, *cond) => {
-                in_list(function, (fixed, uniformity), whole, then, found);
-                in_list(function, (fixed, uniformity), whole, otherwise, found);
+                in_list((&mut *function, constants), (fixed, uniformity), whole, then, found);
+                in_list((&mut *function, constants), (fixed, uniformity), whole, otherwise, found);
             }
             StmtKind::Loop { body, step } if !holds => {
                 let (body, step) = (body.clone(), step.clone());
                 let search = Site { function, fixed, uniformity, whole };
                 if let Some(tile) = search.tile(list, index, &body, &step) {
-                    found.push(rewrite(function, list, index, tile));
+                    found.push(rewrite((function, constants), list, index, tile));
                 }
             }
             StmtKind::Assign(..)
@@ -363,16 +364,20 @@ impl Site<'_> {
 }
 
 /// Replaces a loop by a branch: its first arm is the body of the segment, its second one the loop.
-fn rewrite(function: &mut Function, list: &mut Block, index: usize, tile: Tile) -> Coalesced {
+fn rewrite(
+    (function, constants): (&mut Function, &Arena<ConstantArray>),
+    list: &mut Block,
+    index: usize,
+    tile: Tile,
+) -> Coalesced {
     let Tile { strided, row_factor, width, quotients, remainders } = tile;
     let span = list[index].span;
-    let Strided { local, step, bound, mut rest, .. } = strided;
+    let Strided { local, step, bound, rest, .. } = strided;
     let mut make = Make { function, span };
     let shape = make.shape(width, bound);
     let cond = make.fits((row_factor, step), (width, bound));
     // The copy is made before quotients and remainders are replaced.
     let otherwise = vec![make.function.copy_stmt(&list[index])];
-    let local = renamed(make.function, &mut rest, local);
     let (column, row) = (make.thread(0), make.thread(1));
     let (width, bound) = (make.function.copy_expr(width), make.function.copy_expr(bound));
     let first = make.binary(BinaryOp::Mul, row, width);
@@ -390,38 +395,15 @@ fn rewrite(function: &mut Function, list: &mut Block, index: usize, tile: Tile) 
         }
     }
     let stmt = |kind| Stmt { kind, span };
-    let then = vec![
-        cut_here(span),
+    let body = vec![
         stmt(StmtKind::Assign(local, cell)),
         stmt(StmtKind::If { cond: inside, then: rest, otherwise: Block::new() }),
-        cut_here(span),
     ];
+    // The copy has locals of its own: those of the loop have other values.
+    let body = unroll::copied(function, constants, &body, unroll::Values::new());
+    let then = [vec![cut_here(span)], body, vec![cut_here(span)]].concat();
     list[index] = stmt(StmtKind::If { cond, then, otherwise });
     Coalesced { cond, shape }
-}
-
-/// Gives new names to the locals that statements assign, and to the induction variable, whose new name is returned.
-fn renamed(function: &mut Function, list: &mut Block, local: LocalId) -> LocalId {
-    let mut names: BTreeMap<LocalId, LocalId> = BTreeMap::new();
-    let mut name = |function: &mut Function, old: LocalId| {
-        *names.entry(old).or_insert_with(|| {
-            let copy = function.locals[old].clone();
-            function.locals.push(copy)
-        })
-    };
-    let index = name(function, local);
-    for_each_stmt_mut(list, &mut |stmt| stmt.kind.for_each_assigned_mut(&mut |to| *to = name(function, *to)));
-    let mut reads = Vec::new();
-    for_each_stmt(list, &mut |stmt| {
-        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-            let new = function.local(id).and_then(|read| names.get(&read));
-            reads.extend(new.map(|&new| (id, new)));
-        });
-    });
-    for (id, new) in reads {
-        function.exprs[id].kind = ExprKind::Local(new);
-    }
-    index
 }
 
 /// Creates expressions with a span.
