@@ -109,6 +109,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::ActiveMask
                 | Op::LaneBits(_)
                 | Op::OfWarps
+                | Op::WarpRegion(_)
                 | Op::Print(_)
                 | Op::Ptx { pure: true, .. }
                 | Op::Clock(_)

@@ -1,37 +1,54 @@
-//! Kernels in which each warp works independently, on a row of a matrix or a node of a graph.
+//! Kernels in which each warp works independently, on a row of a matrix or a node of a graph: the whole kernel, or a
+//! branch or loop between two barriers of the block.
 
 use super::{Rematerializable, any_expr};
 use crate::ir::{
     Arith, BinaryOp, Class, Effects, ExprId, ExprKind, Function, FunctionKind, Leaf, LocalId, Module, Op,
-    SpecialRegister, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    SpecialRegister, Stmt, StmtKind, SyncScope, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
 /// The warp size.
 const LANES: i128 = 32;
 
-/// Whether a kernel profits from launches in which `blockDim.x` is a multiple of the warp size: no warp waits for
-/// another, threads are identified only by their indices, and the lanes of a warp stride through a loop (`for k in
-/// range(first + lane, last, 32)`) or exchange values. The warps of a block are then independent, like blocks.
+/// Whether a kernel profits from launches in which `blockDim.x` is a multiple of the warp size: threads are identified
+/// only by their indices, and either no warp waits for another and the lanes of a warp stride through a loop (`for k in
+/// range(first + lane, last, 32)`) or exchange values, or lanes exchange values in a branch or loop of which the warps
+/// take different paths. The warps of a block are then independent, like blocks, in the kernel or in that statement.
 pub(crate) fn gains_by_warps(module: &Module) -> bool {
     let Some(kernel) = module.kernel().filter(|kernel| kernel.kind == FunctionKind::Kernel) else { return false };
     let effects = Effects::of_module(module);
     // Functions that synchronize threads are inlined into the kernel.
     let remains = |id| Some(id) != module.kernel && !Effects::of_function(&effects, id).synchronizes();
-    module.functions.iter().all(|(_, function)| may_part(function))
-        && !module.functions.iter().any(|(id, function)| remains(id) && reads_thread_index(function))
-        && match loop_distribution(kernel) {
-            LoopDistribution::OfLanes => true,
-            LoopDistribution::None => module.functions.iter().any(|(_, function)| hands_on(function)),
-            LoopDistribution::OfThreads => false,
+    let Some(barriers) = module.functions.iter().map(|(_, function)| barriers(function)).max() else { return false };
+    !module.functions.iter().any(|(id, function)| remains(id) && reads_thread_index(function))
+        && match barriers {
+            Barriers::None => match loop_distribution(kernel) {
+                LoopDistribution::OfLanes => true,
+                LoopDistribution::None => module.functions.iter().any(|(_, function)| hands_on(function)),
+                LoopDistribution::OfThreads => false,
+            },
+            Barriers::OfBlock => hands_on_in_part(kernel, &effects),
+            Barriers::Other => false,
         }
 }
 
-/// Whether a function has no operation that synchronizes more than a warp, or that reveals the thread's position.
-fn may_part(function: &Function) -> bool {
-    let mut may = true;
+/// The operations of a function that warps cannot execute independently, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Barriers {
+    /// None.
+    None,
+    /// Barriers of the block.
+    OfBlock,
+    /// Operations that synchronize more threads, or that reveal the thread's position.
+    Other,
+}
+
+/// The operations of a function that warps cannot execute independently.
+fn barriers(function: &Function) -> Barriers {
+    let mut found = Barriers::None;
     for_each_stmt(&function.body, &mut |stmt| {
         if let StmtKind::Op { op, .. } = stmt.kind {
-            may &= match op {
+            found = found.max(match op {
                 Op::Atomic { .. }
                 | Op::Load(_)
                 | Op::Store(_)
@@ -43,24 +60,91 @@ fn may_part(function: &Function) -> bool {
                 | Op::WarpReduce(_)
                 | Op::ActiveMask
                 | Op::Fence(_)
-                | Op::Clock(_) => true,
-                Op::Ptx { pure, .. } => pure,
-                Op::Barrier
-                | Op::GridBarrier
-                | Op::BarrierReduce(_)
+                | Op::Clock(_)
+                | Op::Ptx { pure: true, .. } => Barriers::None,
+                Op::Barrier | Op::BarrierReduce(_) => Barriers::OfBlock,
+                Op::GridBarrier
                 | Op::LaneBits(_)
                 | Op::OfWarps
+                | Op::WarpRegion(_)
                 | Op::Print(_)
+                | Op::Ptx { pure: false, .. }
                 | Op::External(_)
                 | Op::Nanosleep
                 | Op::Breakpoint
                 | Op::Fault(_)
                 | Op::FaultCall(_)
-                | Op::Check(_) => false,
-            };
+                | Op::Check(_) => Barriers::Other,
+            });
         }
     });
-    may
+    found
+}
+
+/// Whether a branch or loop synchronizes warps but not the block, and its threads may take different paths.
+fn hands_on_in_part(kernel: &Function, effects: &[Effects]) -> bool {
+    let varying = varying(kernel);
+    let varies = |id: ExprId| any_expr(kernel, id, &|kind| is_varying(kind, &varying));
+    let mut found = false;
+    for_each_stmt(&kernel.body, &mut |stmt| {
+        if found || Effects::of_block(kernel, std::slice::from_ref(stmt), effects).together != SyncScope::Warp {
+            return;
+        }
+        found = match &stmt.kind {
+            StmtKind::If { cond, .. } => varies(*cond),
+            StmtKind::Loop { body, .. } => {
+                let mut exits = false;
+                for_each_stmt(body, &mut |inner| {
+                    exits |= inner.kind.exit_condition().is_some_and(varies);
+                });
+                exits
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+    });
+    found
+}
+
+/// By the local's index: threads may assign different values to it, apart from their different paths.
+fn varying(function: &Function) -> Vec<bool> {
+    let mut varying = vec![false; function.locals.len()];
+    loop {
+        let before = varying.clone();
+        for_each_stmt(&function.body, &mut |stmt| {
+            let varies = match stmt.kind {
+                StmtKind::Assign(_, value) => any_expr(function, value, &|kind| is_varying(kind, &before)),
+                StmtKind::Op { .. } | StmtKind::Call { .. } => true,
+                StmtKind::Store { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => false,
+            };
+            for local in stmt.kind.assigned().into_iter().filter(|_| varies) {
+                varying[local.index()] = true;
+            }
+        });
+        if varying == before {
+            return varying;
+        }
+    }
+}
+
+/// Whether an expression, apart from its operands, may differ between threads.
+fn is_varying(kind: &ExprKind, varying: &[bool]) -> bool {
+    match kind.class() {
+        Class::Leaf(Leaf::Special(register)) => !register.is_of_block(),
+        Class::Leaf(Leaf::Local(local)) => varying[local.index()],
+        Class::Load(_) => true,
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
+    }
 }
 
 /// Whether lanes of a warp exchange values in a function.

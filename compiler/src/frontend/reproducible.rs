@@ -108,6 +108,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::WarpReduce(_)
         | Op::LaneBits(_)
         | Op::OfWarps
+        | Op::WarpRegion(_)
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Nanosleep

@@ -199,6 +199,8 @@ pub enum SharedKind {
     Cells,
     /// A copy of an argument's first elements that persists from block to block. The plan for the host creates it.
     Privatized,
+    /// Values of locals, for the statements that each warp runs on its own. The plan for the host creates it.
+    Context,
 }
 
 /// A block-shared array of fixed size. Contents are undefined at first.

@@ -52,6 +52,9 @@ pub enum Op {
     /// A barrier of a warp before a branch that runs once per warp, with the number of the warp's first thread. Only
     /// code for the host uses it.
     OfWarps,
+    /// A barrier of the block, and statements that each warp runs on its own: the plan of that number in the plan for the
+    /// host. Only code for the host uses it.
+    WarpRegion(u32),
     /// `membar`: orders the thread's earlier accesses before its later ones, for the threads of the scope.
     Fence(Scope),
     /// Prints values by a format of C's `printf`, which is a constant of the module, terminated by a zero. Each operand
@@ -367,6 +370,9 @@ impl Op {
                 ..ORDERS
             },
             Self::OfWarps => OpRow { name: "of_warps", ..OF_WARP },
+            Self::WarpRegion(_) => {
+                OpRow { name: "warp_region", memory: Memory::All, together: SyncScope::Block, ..ORDERS }
+            }
             Self::Clock(clock) => clock.row(),
             Self::Nanosleep => OpRow {
                 name: "nanosleep",

@@ -17,12 +17,13 @@ VERSION = "a kernel has one version of its whole body"
 SYNCHRONIZED = (
     "exit-value-sinking", "guard-normalization", "inlined-barrier-functions", "once-per-warp", "prefetch-next-block",
     "prefetch-next-iteration", "speculative-stores", "warp-as-block", "warp-leaders", "warp-operations",
+    "warp-region",
 )  # fmt: skip
 # Features only where threads share a block's memory, or where blocks are not merged.
 SHARED = ("access-prefetch",)
 NOT_OF_WARPS = (
     "access-prefetch", "axis-interchange", "block-merging", "excluded-range", "privatized-accumulators",
-    "quotient-index-split", "residue-class-guard", "scaled-guard", "strided-access", "xor-partner-split",
+    "quotient-index-split", "residue-class-guard", "scaled-guard", "strided-access", "warp-region", "xor-partner-split",
 )  # fmt: skip
 
 

@@ -54,6 +54,50 @@ class Lanes(RowsOfBlocks):
                 self.put(f"{v} += cuda.popc(cuda.ballot_sync({ALL}, {k} < {most}))")
         self.settle(scope, v, 300)
 
+    def piece_warp_rows(self, scope: Scope) -> None:
+        """Between two barriers each warp takes rows of its own; then all threads read the results."""
+        tile, r, u, v = self.new("tile"), self.new("k"), self.new("v"), self.new("v")
+        t, threads, lane = scope.tile, self.threads(), self.lane(scope)
+        rows = int(self.rng.choice((3, 8, 13)))
+        self.use("barrier", "shared tile", "rows of warps")
+        self.trips(scope, 6 * rows)
+        value = self.brought(scope)
+        self.put(f"{tile} = cuda.shared.array({rows}, np.int32)", f"{v} = 0")
+        if self.maybe(0.3):
+            with self.block(f"if {t} < {rows}:"):
+                self.put(f"{tile}[{t}] = 0")
+            self.put("cuda.syncthreads()")
+        head = f"for {r} in range({t} // 32, {rows}, ({threads} + 31) // 32):"
+        form = self.rng.random()
+        with self.block(head):
+            if form < 0.5:
+                self.use("vote")
+                self.put(f"{u} = cuda.popc(cuda.ballot_sync({ALL}, ({value} + {r}) % 3 == 0))")
+            else:
+                s, other = self.new("k"), self.new("v")
+                self.use("shuffle", "tree of shuffles")
+                self.put(f"{u} = ({value} + {r}) % 300", f"{s} = 16")
+                with self.block(f"while {s} > 0:"):
+                    self.put(f"{other} = cuda.shfl_xor_sync({ALL}, {u}, {s})")
+                    self.put_exchanged(scope, u, other, s)
+            if self.maybe(0.4):
+                with self.block(f"if {r} % 2 == 0:"):
+                    self.put(f"{u} += cuda.popc(cuda.ballot_sync({ALL}, {self.condition(scope)}))")
+            with self.block(f"if {lane} == {self.of('0', '0', '3')}:"):
+                self.put(f"{tile}[{r}] = {u}")
+            if self.maybe(0.4):
+                self.put("cuda.syncwarp()", f"{u} += {r}")
+            self.put(f"{v} += {u}")
+        self.put("cuda.syncthreads()")
+        if form < 0.25 or form > 0.75:
+            with self.block(f"if {t} // 32 != 1:"):
+                self.put(f"{v} += cuda.popc(cuda.ballot_sync({ALL}, {v} % 2 == 0))")
+        # A block has lane 3 of each warp that takes a row only if its warps are whole.
+        if self.limit % 32 == 0 and self.exact:
+            self.put(f"{v} += {tile}[{t} % {rows}]")
+        self.put("cuda.syncthreads()")
+        self.settle(scope, v, 400 * (rows + 1))
+
     def piece_barrier_function(self, scope: Scope) -> None:
         """A device function with barriers, called once or twice."""
         called, tile, v = self.new("fn"), self.new("tile"), self.new("v")

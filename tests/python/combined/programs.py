@@ -32,8 +32,8 @@ REPEATED = tuple(name for name in FLAT if name not in ("in_place", "shifted"))
 BLOCK = {
     "tile": 8, "tree": 6, "scan": 5, "sort": 4, "block_loop": 6, "shared_histogram": 5, "count": 3, "one_thread": 4,
     "shuffle": 6, "vote": 5, "warp_sum": 3, "block_row": 6, "bitonic": 5, "leaders": 4, "first_warp": 4,
-    "local_across": 4, "lanes_part": 5, "warp_loop": 6, "barrier_function": 5, "named_flag": 6, "sparse_block": 5,
-    "flag_loop": 5, "stride_sum": 5, "reversed_block": 4, "signed_start": 5, "cells": 7,
+    "local_across": 4, "lanes_part": 5, "warp_loop": 6, "warp_rows": 6, "barrier_function": 5, "named_flag": 6,
+    "sparse_block": 5, "flag_loop": 5, "stride_sum": 5, "reversed_block": 4, "signed_start": 5, "cells": 7,
 }  # fmt: skip
 BLOCK_2D = {"tile2": 10, "product_tiles": 8, "diagonal": 5}  # besides those of BLOCK that assume one-dimensional blocks
 # Work of a thread on its own data: other threads may have returned.

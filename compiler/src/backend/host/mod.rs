@@ -326,8 +326,14 @@ fn build<'ctx>(
     cx.declare_circles(&Frame::types(&cx.types))?;
     for (id, function) in cx.ir.functions.iter() {
         if id == plan.kernel {
-            let blocks = entry::declare(cx);
-            entry::emit(cx, blocks, plan, offsets, (parallel, recorder))?;
+            let (blocks, of_region) = (entry::declare(cx), offsets.of_region());
+            let mut regions = Vec::new();
+            for region in &plan.warp_regions {
+                let value = entry::declare_region(cx);
+                entry::emit(cx, value, region, &of_region, &[], (parallel, recorder))?;
+                regions.push(value);
+            }
+            entry::emit(cx, blocks, plan, offsets, &regions, (parallel, recorder))?;
             entry::declare_outer(cx, &symbol(&function.name), blocks)?;
         } else if function.kind == FunctionKind::Kernel {
             return internal(format!("@{} is a kernel, but not the module's", function.name));

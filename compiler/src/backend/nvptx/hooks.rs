@@ -215,7 +215,9 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::MatchAll => warps::match_all(emitter, operands, &values),
             Op::WarpReduce(reduction) => Ok(vec![warps::reduce(emitter, self.sm, reduction, operands)?]),
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
-            Op::LaneBits(_) | Op::OfWarps | Op::Check(_) => internal(format!("a {op}, which is the host's own")),
+            Op::LaneBits(_) | Op::OfWarps | Op::WarpRegion(_) | Op::Check(_) => {
+                internal(format!("a {op}, which is the host's own"))
+            }
             Op::Fence(scope) => atomics::membar(emitter, scope),
             Op::Ptx { text, pure } => inline::emit(emitter, text, pure, operands),
             Op::External(function) => external::emit(emitter, function, operands),

@@ -92,7 +92,8 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::WarpReduce(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
-        | Op::OfWarps => Some("it has warp operations"),
+        | Op::OfWarps
+        | Op::WarpRegion(_) => Some("it has warp operations"),
         Op::Fence(_) => Some("it has fences"),
         Op::Print(_) => Some("it prints"),
         Op::Ptx { pure: true, .. } => None,

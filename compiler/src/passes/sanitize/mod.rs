@@ -111,6 +111,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps
+        | Op::WarpRegion(_)
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Ptx { .. }

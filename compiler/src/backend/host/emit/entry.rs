@@ -8,6 +8,8 @@
 //! combine privatized accumulators with their arrays
 //! ```
 //!
+//! A warp region of the plan is a function of its own, which runs for one block.
+//!
 //! A merged block is a block whose rows are as long as those of its parts together. The executor's worker threads run
 //! disjoint ranges of blocks.
 
@@ -18,7 +20,7 @@ use inkwell::{
     basic_block::BasicBlock,
     builder::Builder,
     module::Linkage,
-    types::BasicTypeEnum,
+    types::{BasicMetadataTypeEnum, BasicTypeEnum},
     values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
 
@@ -79,6 +81,8 @@ pub(crate) struct KernelEmitter<'a, 'ctx> {
     pub strip: Option<Strip<'ctx>>,
     /// The replacements of loads and stores in the current iteration of a transposed loop.
     pub replacements: Vec<Replacement<'ctx>>,
+    /// The functions of the plan's warp regions.
+    pub regions: &'a [FunctionValue<'ctx>],
 }
 
 /// Declares and fills the entry of a kernel with thread loops: it passes the fields of the context to the function that
@@ -119,22 +123,38 @@ pub(crate) fn declare_outer<'ctx>(
 
 /// Declares the function that runs the blocks: `void(slots, config, first, last, scratch, context)`.
 pub(crate) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx> {
+    let long = cx.types.context.i64_type().into();
+    declare_with(cx, "weft$blocks", &[long, long])
+}
+
+/// Declares the function of a warp region: `void(slots, config, x, y, z, scratch, context)`, where `x`, `y` and `z` are
+/// `blockIdx`.
+pub(crate) fn declare_region<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx> {
+    let int = cx.types.context.i32_type().into();
+    declare_with(cx, "weft$warps", &[int, int, int])
+}
+
+fn declare_with<'ctx>(
+    cx: &ModuleContext<'_, 'ctx>,
+    name: &str,
+    position: &[BasicMetadataTypeEnum<'ctx>],
+) -> FunctionValue<'ctx> {
     use inkwell::attributes::{Attribute, AttributeLoc};
     let context = cx.types.context;
-    let (pointer, long) = (cx.types.pointer(ir::Space::Generic), context.i64_type());
-    let (pointer, long) = (pointer.into(), long.into());
-    let ty = context.void_type().fn_type(&[pointer, pointer, long, long, pointer, pointer], false);
-    let value = cx.module.add_function("weft$blocks", ty, Some(Linkage::Internal));
+    let pointers: &[BasicMetadataTypeEnum<'ctx>] = &[cx.types.pointer(ir::Space::Generic).into(); 2];
+    let ty = context.void_type().fn_type(&[pointers, position, pointers].concat(), false);
+    let value = cx.module.add_function(name, ty, Some(Linkage::Internal));
     cx.attribute(value, "nounwind");
     cx.attribute(value, "noinline");
-    for index in [0, 1, 4] {
+    let scratch = 2 + position.len() as u32;
+    for index in [0, 1, scratch] {
         for name in ["noalias", "nonnull"] {
             let kind = Attribute::get_named_enum_kind_id(name);
             value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(kind, 0));
         }
     }
     let align = Attribute::get_named_enum_kind_id("align");
-    for (index, bytes) in [(0, 8), (1, 4), (4, 64)] {
+    for (index, bytes) in [(0, 8), (1, 4), (scratch, 64)] {
         value.add_attribute(AttributeLoc::Param(index), context.create_enum_attribute(align, bytes));
     }
     value
@@ -144,19 +164,28 @@ pub(crate) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>) -> FunctionValue<'ctx>
 struct Start<'ctx> {
     frame: Frame<'ctx>,
     watch: Watch<'ctx>,
-    first: IntValue<'ctx>,
-    last: IntValue<'ctx>,
+    blocks: Blocks<'ctx>,
 }
 
-/// Fills the function that runs the blocks.
+/// The blocks that a function runs.
+#[derive(Clone, Copy)]
+enum Blocks<'ctx> {
+    /// Those from the first number to before the second one.
+    Range(IntValue<'ctx>, IntValue<'ctx>),
+    /// The block at an index.
+    One([IntValue<'ctx>; 3]),
+}
+
+/// Fills a function of [`declare`] or [`declare_region`]. `regions` has the functions of the plan's warp regions.
 pub(crate) fn emit<'ctx>(
     cx: &ModuleContext<'_, 'ctx>,
     value: FunctionValue<'ctx>,
     plan: &Plan,
     offsets: &Offsets,
+    regions: &[FunctionValue<'ctx>],
     (parallel, recorder): (&Parallel<'ctx>, Option<&Recorder<'_>>),
 ) -> Result<()> {
-    let function = &cx.ir.functions[plan.kernel];
+    let function = &plan.module.functions[plan.kernel];
     let allocas = cx.types.context.create_builder();
     allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
     let body = cx.types.context.append_basic_block(value, "start");
@@ -208,32 +237,33 @@ pub(crate) fn emit<'ctx>(
         loops: Vec::new(),
         strip: None,
         replacements: Vec::new(),
+        regions,
     };
     entry.declare_own()?;
     let carried = if plan.warp_blocks { entry.declare_carried(value)? } else { Vec::new() };
-    entry.blocks(&start, &carried)?;
+    match start.blocks {
+        Blocks::Range(first, last) => entry.blocks(start.frame, (first, last), &carried)?,
+        Blocks::One(block) => entry.one_block(start.frame, block, &carried)?,
+    }
     entry.allocas.build_unconditional_branch(body)?;
     Ok(())
 }
 
 /// Reads the launch configuration.
 fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: FunctionValue<'ctx>) -> Result<Start<'ctx>> {
-    let (Some(BasicValueEnum::PointerValue(config)), Some(BasicValueEnum::PointerValue(scratch))) =
-        (value.get_nth_param(1), value.get_nth_param(4))
-    else {
+    use BasicValueEnum::{IntValue, PointerValue};
+    let params = value.get_params();
+    let [_, PointerValue(config), ref position @ .., PointerValue(scratch), PointerValue(context)] = params[..] else {
         return internal("the entry has other parameters");
     };
-    let Some(BasicValueEnum::PointerValue(context)) = value.get_nth_param(5) else {
-        return internal("the entry has other parameters");
-    };
-    let (Some(BasicValueEnum::IntValue(first)), Some(BasicValueEnum::IntValue(last))) =
-        (value.get_nth_param(2), value.get_nth_param(3))
-    else {
-        return internal("the entry has other parameters");
+    let blocks = match *position {
+        [IntValue(first), IntValue(last)] => Blocks::Range(first, last),
+        [IntValue(x), IntValue(y), IntValue(z)] => Blocks::One([x, y, z]),
+        _ => return internal("the entry has other parameters"),
     };
     let frame = frame(types, builder, config, scratch, context)?;
     let watch = Watch::of(types, builder, config)?;
-    Ok(Start { frame, watch, first, last })
+    Ok(Start { frame, watch, blocks })
 }
 
 /// The frame of a launch configuration. `threadIdx` and `blockIdx` are zero.
@@ -348,20 +378,50 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.plan.varying.get(local.index()).copied().unwrap_or(true)
     }
 
+    /// Emits the warps of one block, and the return from the function.
+    fn one_block(&mut self, frame: Frame<'ctx>, block: [IntValue<'ctx>; 3], carried: &[Carried<'ctx>]) -> Result<()> {
+        self.hooks.frame.set(Frame { block, ..frame });
+        self.warps_of_block(carried)?;
+        self.emitter.builder.position_at_end(self.block_end);
+        self.emitter.builder.build_return(None)?;
+        Ok(())
+    }
+
+    /// Emits the call of a warp region for the current block.
+    pub(crate) fn warp_region(&self, number: u32) -> Result<()> {
+        let Some(&region) = self.regions.get(number as usize) else { return internal("a warp region that is unknown") };
+        let (Some(slots), Some(config)) = (self.emitter.value.get_nth_param(0), self.emitter.value.get_nth_param(1))
+        else {
+            return internal("the entry has other parameters");
+        };
+        let Frame { scratch, context, block: [x, y, z], .. } = self.hooks.frame.get();
+        self.emitter.builder.build_call(
+            region,
+            &[slots.into(), config.into(), x.into(), y.into(), z.into(), scratch.into(), context.into()],
+            "",
+        )?;
+        Ok(())
+    }
+
     /// Emits the loop over blocks `first..last`, and the return from the function.
-    fn blocks(&mut self, start: &Start<'ctx>, carried: &[Carried<'ctx>]) -> Result<()> {
+    fn blocks(
+        &mut self,
+        frame: Frame<'ctx>,
+        (first, last_block): (IntValue<'ctx>, IntValue<'ctx>),
+        carried: &[Carried<'ctx>],
+    ) -> Result<()> {
         let types = self.emitter.cx.types;
         let (int, long) = (types.context.i32_type(), types.context.i64_type());
         let builder = &self.emitter.builder;
-        let [grid_x, grid_y, _] = start.frame.grid_dim;
-        let begin = place_of(&types, builder, start.first, start.frame.grid_dim)?;
+        let [grid_x, grid_y, _] = frame.grid_dim;
+        let begin = place_of(&types, builder, first, frame.grid_dim)?;
         let joined = self.most_joined()?;
         self.fill_privatized()?;
         let builder = &self.emitter.builder;
         let prologue = self.emitter.current()?;
         let head = self.emitter.block("block");
         let done = self.emitter.block("done");
-        let any = builder.build_int_compare(IntPredicate::ULT, start.first, start.last, "")?;
+        let any = builder.build_int_compare(IntPredicate::ULT, first, last_block, "")?;
         builder.build_conditional_branch(any, head, done)?;
         if !self.plan.privatized.is_empty() {
             // A worker that stops on cancellation still combines its private copies with the arrays.
@@ -370,7 +430,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
         builder.position_at_end(head);
         let number = builder.build_phi(long, "block")?;
-        number.add_incoming(&[(&start.first, prologue)]);
+        number.add_incoming(&[(&first, prologue)]);
         let mut phis = Vec::new();
         for (name, begin) in ["blockIdx.x", "blockIdx.y", "blockIdx.z"].into_iter().zip(&begin) {
             let phi = builder.build_phi(int, name)?;
@@ -384,7 +444,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             None => one,
             Some(most) => {
                 let left_of_row = builder.build_int_nuw_sub(grid_x, block[0], "")?;
-                let left = builder.build_int_nuw_sub(start.last, number.as_basic_value().into_int_value(), "")?;
+                let left = builder.build_int_nuw_sub(last_block, number.as_basic_value().into_int_value(), "")?;
                 let left = self.choose("llvm.umin", left, long.const_int(MAX_ROW, false).into())?;
                 let left = self.emitter.builder.build_int_truncate(left, int, "")?;
                 let width = self.choose("llvm.umin", left_of_row, left.into())?;
@@ -419,7 +479,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         phis[0].add_incoming(&[(&new_x, last)]);
         phis[1].add_incoming(&[(&new_y, last)]);
         phis[2].add_incoming(&[(&new_z, last)]);
-        let more = builder.build_int_compare(IntPredicate::ULT, next, start.last, "")?;
+        let more = builder.build_int_compare(IntPredicate::ULT, next, last_block, "")?;
         builder.build_conditional_branch(more, head, done)?;
         builder.position_at_end(done);
         self.take_privatized()?;

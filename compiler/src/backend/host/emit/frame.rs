@@ -84,6 +84,11 @@ impl Offsets {
         this
     }
 
+    /// The layout for a warp region of the plan with this layout: its other memory is on the stack.
+    pub(crate) fn of_region(&self) -> Self {
+        Self { shared: self.shared.clone(), dynamic_offset: self.dynamic_offset, ..Self::default() }
+    }
+
     /// Offset of a shared array.
     pub(crate) fn shared(&self, array: SharedId) -> Option<u64> {
         self.shared.get(array.index()).copied()

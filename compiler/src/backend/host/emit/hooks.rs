@@ -334,7 +334,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
                 };
                 Ok(vec![lane_bits(emitter, *cells, bit)?.into()])
             }
-            Op::OfWarps => internal(format!("a {op} inside a thread's code")),
+            Op::OfWarps | Op::WarpRegion(_) => internal(format!("a {op} inside a thread's code")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
             Op::GridBarrier => {
                 if !self.stacks {

@@ -82,6 +82,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 calls::met(&self.emitter, self.hooks.frame.get().context)
             }
             Node::Barrier => Ok(()),
+            Node::WarpRegion(number) => self.warp_region(*number),
             Node::Strips(strips) => self.strips(strips),
             Node::TransposedRows(transposed) => self.transposed_rows(transposed),
             Node::Loop { active, guard, mask, continue_mask, body, step, counter } => {

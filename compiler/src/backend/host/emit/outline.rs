@@ -105,6 +105,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             loops: Vec::new(),
             strip: None,
             replacements: Vec::new(),
+            regions: &[],
         };
         inner.emitter.in_step = self.emitter.in_step;
         inner.declare_own()?;

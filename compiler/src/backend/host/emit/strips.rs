@@ -615,6 +615,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::Strips(strips) => self.is_long_iteration(&strips.nodes),
             Node::TransposedRows(transposed) => self.is_long_iteration(&transposed.nodes),
             Node::Once { block, .. } => self.plan.polling.for_long(self.emitter.function, &self.plan.fixed, block),
+            Node::WarpRegion(_) => true,
             Node::Barrier | Node::Break | Node::Continue | Node::Return => false,
         })
     }

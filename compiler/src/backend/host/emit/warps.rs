@@ -486,6 +486,7 @@ fn jumps_out(nodes: &[Node]) -> bool {
         | Node::Guarded { .. }
         | Node::Split { .. }
         | Node::Barrier
+        | Node::WarpRegion(_)
         | Node::Strips(_)
         | Node::TransposedRows(_)
         | Node::Return => node.parts().iter().any(|part| jumps_out(part)),

@@ -99,6 +99,7 @@ pub(crate) const ALL: &[&str] = &[
     "warp-as-block",
     "warp-leaders",
     "warp-operations",
+    "warp-region",
     "warp-uniform-group",
     "while-induction",
     "wrapping-guard",
@@ -157,7 +158,7 @@ pub(super) fn text(function: &mut Function, body: &mut Block) -> String {
     text
 }
 
-/// The names of the transformations in a plan for a CPU with such vectors, sorted.
+/// The names of the transformations in a plan for a CPU with such vectors, sorted, except those in its warp regions.
 pub(crate) fn of_plan(plan: &Plan, vectors: Vectors) -> Vec<&'static str> {
     let mut found = Found { plan, vectors, names: plan.rewrites.0.clone().unwrap_or_default() };
     found.plan();
@@ -221,6 +222,7 @@ impl Found<'_> {
                     self.guard(guard.as_ref());
                 }
                 Node::Barrier => self.add("barrier", true),
+                Node::WarpRegion(_) => self.add("warp-region", true),
                 Node::Strips(strips) => self.strips(strips),
                 Node::Loop { counter, mask, continue_mask, guard, .. } => {
                     self.add("uniform-loop", mask.is_none());

@@ -77,7 +77,7 @@ impl<'a> Mentions<'a> {
                 self.maybe_guard(guard.as_ref());
             }
             Node::TransposedRows(transposed) => self.transposed_rows(transposed),
-            Node::Barrier | Node::Break | Node::Continue | Node::Return => {}
+            Node::Barrier | Node::WarpRegion(_) | Node::Break | Node::Continue | Node::Return => {}
         }
     }
 

@@ -115,6 +115,8 @@ pub(crate) struct PlanOptions {
     row_blocks: bool,
     /// Loops over the cells of a tile are coalesced with the thread loop.
     coalesce: bool,
+    /// Statements between barriers of the block become warp regions.
+    warp_regions: bool,
     /// The plan records the names of the rewrites that change the kernel.
     record_rewrites: bool,
     /// Passes that do not run.
@@ -136,6 +138,7 @@ impl PlanOptions {
         warp_blocks: false,
         row_blocks: false,
         coalesce: false,
+        warp_regions: false,
         record_rewrites: false,
         skipped: PassSet::EMPTY,
     };
@@ -199,6 +202,8 @@ pub(crate) struct Plan {
     pub warp_rows: bool,
     /// Arrays that each worker accumulates into a private copy.
     pub privatized: Vec<Privatized>,
+    /// The plans of the warp regions. Each warp is a block in them.
+    pub warp_regions: Vec<Self>,
     /// Thread-local arrays became locals.
     pub replaces_arrays: bool,
     /// The names of the rewrites that changed the kernel, if they are recorded.
@@ -233,6 +238,7 @@ impl Plan {
             warp_blocks: opt,
             row_blocks: false,
             coalesce: opt,
+            warp_regions: opt,
             record_rewrites,
             skipped,
         };
@@ -337,6 +343,9 @@ impl Plan {
         if cx.rejects_coalescing {
             return Self::with(module, PlanOptions { coalesce: false, ..options }, trace);
         }
+        if cx.rejects_warp_regions {
+            return Self::with(module, PlanOptions { warp_regions: false, ..options }, trace);
+        }
         Ok((cx.plan, cx.interchanged))
     }
 
@@ -363,6 +372,7 @@ impl Plan {
             row_blocks: false,
             warp_rows: false,
             privatized: Vec::new(),
+            warp_regions: Vec::new(),
             replaces_arrays: false,
             rewrites: features::Rewrites::new(record_rewrites),
         }

@@ -31,11 +31,11 @@ use crate::{
         shared_by_block,
         vector::{fixed_rows, strip_mine, transpose},
         verify::{self, Progress},
-        warp::lower,
+        warp::{lower, regions as warp_regions},
         yield_points::Polling,
     },
     inline,
-    ir::{self, Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind},
+    ir::{self, Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind, SyncScope},
     normalize::split_live_ranges,
     source::Span,
     stop,
@@ -226,7 +226,10 @@ pub(super) fn run(cx: &mut Cx, trace: &mut Trace) -> Result<(), String> {
             }
             None => (pass.run)(cx),
         }
-        if cx.rejects_coalescing {
+        if let Some(error) = cx.error.take() {
+            return Err(error);
+        }
+        if cx.rejects_coalescing || cx.rejects_warp_regions {
             break;
         }
         if cfg!(debug_assertions) {
@@ -264,6 +267,10 @@ pub(crate) struct Cx {
     pub coalesced: Vec<coalesce::Coalesced>,
     /// A coalesced loop is no segment of its own: the kernel must be planned again without coalescing.
     pub rejects_coalescing: bool,
+    /// A warp region is not in uniform control flow: the kernel must be planned again without warp regions.
+    pub rejects_warp_regions: bool,
+    /// The plan of a warp region is invalid.
+    pub error: Option<String>,
     /// The interchanged loops.
     pub interchanged: interchange::InterchangedLoops,
     /// Which locals are uniform, from [`form_regions`] on.
@@ -289,6 +296,8 @@ impl Cx {
             is_short: false,
             coalesced: Vec::new(),
             rejects_coalescing: false,
+            rejects_warp_regions: false,
+            error: None,
             interchanged: interchange::InterchangedLoops::default(),
             uniformity: Uniformity::default(),
             progress: None,
@@ -303,6 +312,11 @@ impl Cx {
     /// The body is cut at barriers: those of the program, or those that interchanged loops have.
     fn is_cut(&self) -> bool {
         self.interchanged.any || !self.plan.masked_loops.is_empty() || self.has_barrier
+    }
+
+    /// The threads of a block synchronize.
+    fn synchronizes_block(&self) -> bool {
+        Effects::of_function(&self.plan.effects, self.plan.kernel).together > SyncScope::Warp
     }
 
     /// Calls `visit` on each segment, with the analyses that guards need.
@@ -371,6 +385,16 @@ fn makes_strips(cx: &Cx) -> bool {
     optimizes_blocks(cx) && cx.plan.segments <= MAX_SEGMENTS
 }
 
+/// Whether statements between barriers of the block may become warp regions.
+fn may_have_warp_regions(cx: &Cx) -> bool {
+    optimizes_blocks(cx)
+        && cx.options.warp_regions
+        && cx.plan.module.assumed().warps
+        && cx.plan.x_axis == 0
+        && !cx.plan.row_blocks
+        && cx.plan.privatized.is_empty()
+}
+
 fn always(_: &Cx) -> bool {
     true
 }
@@ -382,7 +406,7 @@ pub(crate) const PASSES: &[Pass] = &[
         stage: Stage::Grid,
         optional: true,
         feature: None,
-        when: |cx| cx.options.warp_blocks && cx.plan.module.assumed().warps,
+        when: |cx| cx.options.warp_blocks && cx.plan.module.assumed().warps && !cx.synchronizes_block(),
         run: |cx| cx.plan.warp_blocks = true,
         why_here: "first: most passes test whether each warp is a block",
     },
@@ -493,6 +517,15 @@ pub(crate) const PASSES: &[Pass] = &[
         when: optimizes,
         run: |cx| split_live_ranges::split(&mut cx.function, &mut cx.body),
         why_here: "before passes that read the only assignment of a local",
+    },
+    Pass {
+        name: "warp_regions",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: None,
+        when: may_have_warp_regions,
+        run: |cx| cx.error = warp_regions::extract(cx).err(),
+        why_here: "after split_live_ranges: fewer values go into a region and out of it; before passes that copy statements",
     },
     Pass {
         name: "version_extent",
@@ -971,6 +1004,7 @@ fn form_regions(cx: &mut Cx) {
         cx.plan.cut = form::whole(body, cx.is_choice());
     }
     cx.plan.fixed = fixed;
+    cx.rejects_warp_regions = !warp_regions::are_uniform(&cx.plan.cut);
     cx.rejects_coalescing = coalesce::set_shapes(&cx.coalesced, &mut cx.plan.cut.nodes).is_none();
     cx.plan.rewrites.add("loop-coalescing", !cx.coalesced.is_empty());
     cx.progress = Some(Progress::Nodes);

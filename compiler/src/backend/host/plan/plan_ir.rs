@@ -69,6 +69,9 @@ pub(crate) enum Node {
     },
     /// A barrier. Strip mining does not fuse nodes over it.
     Barrier,
+    /// A barrier, then statements that each warp runs on its own: a plan of
+    /// [`Plan::warp_regions`](super::Plan::warp_regions) in which each warp is a block.
+    WarpRegion(u32),
     /// Nodes that run to completion for one strip of a row before the next strip begins.
     Strips(Box<Strips>),
     /// A loop at the level of the block: it contains a barrier, or is interchanged with the thread loop.
@@ -478,9 +481,13 @@ impl Node {
             Self::Guarded { inside, .. } => [inside, &[]],
             Self::Strips(strips) => [&strips.nodes, &[]],
             Self::TransposedRows(transposed) => [&transposed.nodes, &transposed.step],
-            Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
-                [&[], &[]]
-            }
+            Self::Segment(_)
+            | Self::Once { .. }
+            | Self::Barrier
+            | Self::WarpRegion(_)
+            | Self::Break
+            | Self::Continue
+            | Self::Return => [&[], &[]],
         }
     }
 
@@ -492,9 +499,13 @@ impl Node {
             Self::Guarded { inside, .. } => [inside, &mut []],
             Self::Strips(strips) => [&mut strips.nodes, &mut []],
             Self::TransposedRows(transposed) => [&mut transposed.nodes, &mut transposed.step],
-            Self::Segment(_) | Self::Once { .. } | Self::Barrier | Self::Break | Self::Continue | Self::Return => {
-                [&mut [], &mut []]
-            }
+            Self::Segment(_)
+            | Self::Once { .. }
+            | Self::Barrier
+            | Self::WarpRegion(_)
+            | Self::Break
+            | Self::Continue
+            | Self::Return => [&mut [], &mut []],
         }
     }
 }

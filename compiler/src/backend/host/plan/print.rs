@@ -48,6 +48,10 @@ pub(crate) fn print(plan: &Plan, function: &Function, body: &Block) -> String {
     printer.nodes(&plan.cut.nodes);
     printer.statements(body);
     printer.out.push_str("}\n");
+    for (number, region) in plan.warp_regions.iter().enumerate() {
+        let _ = writeln!(printer.out, "# warp region {number}:"); // writing to a String cannot fail
+        printer.out.push_str(&region.text());
+    }
     printer.out
 }
 
@@ -253,6 +257,7 @@ impl Printer<'_> {
                 });
             }
             Node::Barrier => self.line("barrier"),
+            Node::WarpRegion(number) => self.line(&format!("warp region {number}")),
             Node::Strips(strips) => self.strips(strips),
             Node::Loop { counter, active, guard, mask, continue_mask, body, step } => {
                 let counter = counter.map_or_else(String::new, |counter| format!(" by {}", self.local(counter)));

@@ -222,6 +222,13 @@ impl<'a> Verifier<'a> {
                 }
             }
             Node::Barrier => self.error(around.strips.is_none(), || "a barrier is in a strip".to_owned()),
+            Node::WarpRegion(number) => {
+                let n_regions = self.plan.warp_regions.len();
+                let exists = (*number as usize) < n_regions;
+                self.error(exists, || format!("there is no warp region {number}: the plan has {n_regions}"));
+                let is_of_block = around.masks.is_empty() && around.guard.is_empty() && around.strips.is_none();
+                self.error(is_of_block, || format!("warp region {number} does not run for all threads"));
+            }
             Node::Strips(strips) => self.strips(strips, around),
             Node::Loop { counter, active, guard, mask, continue_mask, body, step } => {
                 self.active(*active, around);

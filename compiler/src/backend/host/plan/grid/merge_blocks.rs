@@ -281,6 +281,7 @@ fn may_move(op: Op) -> bool {
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps
+        | Op::WarpRegion(_)
         | Op::Fence(_)
         | Op::Print(_)
         | Op::External(_)

@@ -92,6 +92,7 @@ pub(crate) fn set_shapes(coalesced: &[Coalesced], nodes: &mut [Node]) -> Option<
                     | Node::Guarded { .. }
                     | Node::Split { .. }
                     | Node::Strips(_)
+                    | Node::WarpRegion(_)
                     | Node::Loop { .. }
                     | Node::TransposedRows(_)
                     | Node::Break

@@ -55,7 +55,8 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block) {
         }
     });
     for (id, local) in function.locals.iter_mut() {
-        local.broadcast = is_candidate[id.index()] && !is_other[id.index()];
+        // A local of a warp region is marked already if it holds a value of the whole block.
+        local.broadcast |= is_candidate[id.index()] && !is_other[id.index()];
     }
 }
 

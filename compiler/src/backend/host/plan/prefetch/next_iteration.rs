@@ -62,6 +62,7 @@ pub(crate) fn find(peeler: &Peeler<'_>, nodes: &mut [Node]) {
                     // Segments in an inner loop belong to the iterations of that loop.
                     Node::Once { .. }
                     | Node::Barrier
+                    | Node::WarpRegion(_)
                     | Node::Strips(_)
                     | Node::Loop { .. }
                     | Node::TransposedRows(_)
@@ -108,6 +109,7 @@ pub(crate) fn move_to_strips(width: u64, nodes: &mut [Node]) {
                     | Node::Guarded { .. }
                     | Node::Split { .. }
                     | Node::Barrier
+                    | Node::WarpRegion(_)
                     | Node::Loop { .. }
                     | Node::TransposedRows(_)
                     | Node::Break
@@ -124,7 +126,7 @@ pub(crate) fn move_to_strips(width: u64, nodes: &mut [Node]) {
 
 /// Whether a node contains a barrier.
 fn holds_barrier(node: &Node) -> bool {
-    matches!(node, Node::Barrier) || node.parts().into_iter().flatten().any(holds_barrier)
+    matches!(node, Node::Barrier | Node::WarpRegion(_)) || node.parts().into_iter().flatten().any(holds_barrier)
 }
 
 /// The locals that a loop assigns.
@@ -169,6 +171,7 @@ impl AssignedLocals {
             | Node::Guarded { .. }
             | Node::Split { .. }
             | Node::Barrier
+            | Node::WarpRegion(_)
             | Node::Strips(_)
             | Node::Loop { .. }
             | Node::TransposedRows(_)

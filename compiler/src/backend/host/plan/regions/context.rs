@@ -162,7 +162,7 @@ pub(crate) struct Uses {
     /// Locals that are assigned on some path.
     pub assigned: Set,
     /// Locals that are assigned on every path.
-    definite: Set,
+    pub(crate) definite: Set,
 }
 
 impl Uses {

@@ -35,7 +35,7 @@ pub(crate) fn drop_unread(function: &Function, fixed: &Rematerializable, nodes: 
             drop_unread(function, fixed, &mut transposed.step);
             true
         }
-        Node::Once { .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
+        Node::Once { .. } | Node::Barrier | Node::WarpRegion(_) | Node::Break | Node::Continue | Node::Return => true,
     });
 }
 

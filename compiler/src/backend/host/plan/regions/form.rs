@@ -231,6 +231,9 @@ impl Cutter<'_> {
                 let (body, repeats) = (then.clone(), self.loops > 0);
                 let segment = Segment { body, runs: Runs::Warps, repeats, ..Segment::default() };
                 nodes.push(Node::Segment(Box::new(segment)));
+            } else if let StmtKind::Op { op: Op::WarpRegion(number), .. } = stmt.kind {
+                self.flush(&mut pending, &mut nodes, false);
+                nodes.push(Node::WarpRegion(number));
             } else if is_barrier(stmt) {
                 self.flush(&mut pending, &mut nodes, false);
                 nodes.push(Node::Barrier);

@@ -84,6 +84,7 @@ fn is_op_fit(op: Op) -> bool {
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps
+        | Op::WarpRegion(_)
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Ptx { .. }
@@ -200,7 +201,12 @@ impl<'a> Exits<'a> {
 /// access is recorded.
 pub(crate) fn go_together(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| match node {
-        Node::Once { active: None, .. } | Node::Barrier | Node::Break | Node::Continue | Node::Return => true,
+        Node::Once { active: None, .. }
+        | Node::Barrier
+        | Node::WarpRegion(_)
+        | Node::Break
+        | Node::Continue
+        | Node::Return => true,
         Node::Segment(segment) => {
             segment.active.is_none() && segment.guard.is_none() && segment.runs == Runs::EachThread
         }

@@ -185,7 +185,7 @@ impl Flow<'_> {
                     self.segments.push(at);
                     vec![at]
                 }
-                Node::Barrier => vec![self.add(&from, Wrote::default(), true)],
+                Node::Barrier | Node::WarpRegion(_) => vec![self.add(&from, Wrote::default(), true)],
                 Node::If { then, otherwise, .. } | Node::Split { then, otherwise, .. } => {
                     let mut behind = self.walk(then, from.clone());
                     behind.extend(self.walk(otherwise, from));

@@ -77,7 +77,7 @@ pub(crate) fn width(function: &Function, fixed: &Rematerializable, excluded: &Ha
 fn is_program(array: &SharedArray) -> bool {
     match array.kind {
         SharedKind::Program | SharedKind::Coop => true,
-        SharedKind::Cells | SharedKind::Privatized => false,
+        SharedKind::Cells | SharedKind::Privatized | SharedKind::Context => false,
     }
 }
 

@@ -120,6 +120,7 @@ fn collect_context_locals(nodes: &[Node], context_locals: &mut BTreeSet<LocalId>
             | Node::Guarded { .. }
             | Node::Split { .. }
             | Node::Barrier
+            | Node::WarpRegion(_)
             | Node::Loop { .. }
             | Node::Break
             | Node::Continue
@@ -202,6 +203,7 @@ impl Maker<'_> {
             Node::Segment(_)
             | Node::Once { .. }
             | Node::Barrier
+            | Node::WarpRegion(_)
             | Node::Strips(_)
             | Node::TransposedRows(_)
             | Node::Break
@@ -243,6 +245,7 @@ impl Maker<'_> {
             }
             Node::Break | Node::Continue => in_loop,
             Node::Barrier
+            | Node::WarpRegion(_)
             | Node::Guarded { .. }
             | Node::Split { .. }
             | Node::Strips(_)

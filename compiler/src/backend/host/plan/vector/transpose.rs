@@ -109,6 +109,7 @@ fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut V
             | Node::Once { .. }
             | Node::TransposedRows(_)
             | Node::Barrier
+            | Node::WarpRegion(_)
             | Node::Break
             | Node::Continue
             | Node::Return => {}
@@ -173,6 +174,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
                 | Node::Guarded { .. }
                 | Node::Split { .. }
                 | Node::Barrier
+                | Node::WarpRegion(_)
                 | Node::Strips(_)
                 | Node::Loop { .. }
                 | Node::TransposedRows(_)
@@ -236,6 +238,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
                 | Node::Guarded { .. }
                 | Node::Split { .. }
                 | Node::Barrier
+                | Node::WarpRegion(_)
                 | Node::Strips(_)
                 | Node::Loop { .. }
                 | Node::TransposedRows(_)

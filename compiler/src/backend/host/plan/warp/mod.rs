@@ -4,3 +4,4 @@ pub(crate) mod cells;
 pub(crate) mod divergent_barrier;
 pub(crate) mod lanes;
 pub(crate) mod lower;
+pub(crate) mod regions;
