@@ -139,11 +139,18 @@ pub(crate) fn mask_loops(
 /// Whether a loop has divergent exits and vectors of threads may pay.
 fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool) -> bool {
     let mut body = body.clone();
+    let Some((&index, outer)) = path.split_last() else { return false };
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, span }) =
+        list_at(&mut body, outer).and_then(|list| list.get_mut(index))
+    else {
+        return false;
+    };
+    // A branch with a barrier inside may be a guarded region, in which a counter with a uniform first value is uniform.
+    iteration.push(cut_here(*span));
     let fixed = Rematerializable::of(function, &body);
     let regions = Regions::of(function, &body, &fixed, &[]);
     // No local is pinned as varying: a counter is uniform even where each thread's own code increments it.
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
-    let Some((&index, outer)) = path.split_last() else { return false };
     let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
     let here = std::slice::from_ref(stmt);
     let computes = interchange::calls_math(function, here);
