@@ -16,7 +16,7 @@
 //! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
 //!
 //! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
-//! guard. A loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
+//! guard. Conditions of a segment on which the whole block agrees become branches of the strip. A loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
 //! Pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations, accesses are
 //! strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
@@ -34,7 +34,7 @@ use crate::{
         },
         plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
     },
-    ir::{Function, LocalId, for_each_stmt},
+    ir::{ExprId, Function, LocalId, for_each_stmt},
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
@@ -219,6 +219,7 @@ impl Maker<'_> {
         match node {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
+                    || self.uniform_conditions(segment, guard).is_some()
                     || (self.ragged && in_loop && after(segment, guard).is_some());
                 let Segment { active, steady_state, excluded_range, xor_partners, runs, body, .. } = segment.as_ref();
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
@@ -305,7 +306,7 @@ impl Maker<'_> {
         for node in nodes {
             if let Node::Loop { body, step, .. } = node {
                 let tests_lanes =
-                    |node: &Node| matches!(node, Node::Segment(segment) if after(segment, guard).is_some());
+                    |node: &Node| matches!(node, Node::Segment(segment) if self.tests_lanes(segment, guard));
                 if body.iter().any(tests_lanes) {
                     let stride_length =
                         self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
@@ -418,6 +419,7 @@ impl Maker<'_> {
         exposed.extend(live_out.iter().filter(|local| !always.contains(local)));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
+        self.branch_on_uniform(nodes, guard);
         for_each_segment(nodes, &mut |segment| {
             (segment.steady_state, segment.xor_partners) = (None, None);
             segment.lane_guard = after(segment, guard);
@@ -437,6 +439,42 @@ impl Maker<'_> {
             before: Vec::new(),
             inlines_math: has_masked_loops,
         })
+    }
+
+    /// The conditions of a segment's guard in addition to those of the guard around it, if there are any and the whole
+    /// block agrees on each of them.
+    fn uniform_conditions(&self, segment: &Segment, guard: &Guard) -> Option<Vec<(ExprId, bool)>> {
+        let more = after(segment, guard)?;
+        let Peeler { function, uniformity, .. } = self.peeler;
+        let is_uniform =
+            more.ranges.is_empty() && more.rows.iter().all(|&(cond, _)| !uniformity.varies(function, cond));
+        is_uniform.then_some(more.rows)
+    }
+
+    /// Whether each lane tests whether it runs the segment.
+    fn tests_lanes(&self, segment: &Segment, guard: &Guard) -> bool {
+        after(segment, guard).is_some() && self.uniform_conditions(segment, guard).is_none()
+    }
+
+    /// Makes uniform branches of the uniform conditions of segments: all segments of a strip have the same guard.
+    fn branch_on_uniform(&self, nodes: &mut [Node], guard: &Guard) {
+        for node in nodes {
+            if let Node::Segment(segment) = node {
+                let conditions = self.uniform_conditions(segment, guard).unwrap_or_default();
+                if !conditions.is_empty() {
+                    let mut rest = Guard { recompute: Vec::new(), ..guard.clone() };
+                    self.peeler.complete(&mut rest);
+                    segment.guard = (!rest.is_empty()).then_some(rest);
+                }
+                for (cond, negated) in conditions.into_iter().rev() {
+                    let inside = vec![std::mem::replace(node, Node::Barrier)];
+                    let (then, otherwise) = if negated { (Vec::new(), inside) } else { (inside, Vec::new()) };
+                    *node = Node::If { cond, then, otherwise };
+                }
+            } else {
+                node.parts_mut().into_iter().for_each(|part| self.branch_on_uniform(part, guard));
+            }
+        }
     }
 
     /// Sets `shares` if several rows load the same elements in a loop.
