@@ -1,6 +1,6 @@
 //! Kernels without barriers: thread loops that vectorize, and guards that become their bounds.
 
-use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix};
+use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix, plan_features};
 
 const SAXPY: &str = "
 def saxpy(a, x, y, out):
@@ -443,4 +443,55 @@ def rows(starts, columns, values, x, y):
     let llvm = llvm(source, signature, "x86-64-v3");
     assert!(llvm.contains("fmul") || llvm.contains("llvm.fmuladd") || llvm.contains("llvm.fma"), "{llvm}");
     assert!(!llvm.contains(".prol") && !llvm.contains(".epil"), "no loop for the rest:\n{llvm}");
+}
+
+#[test]
+fn indices_are_divided_in_32_bits() {
+    let source = "
+def rests(out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = DIVIDED
+";
+    for (divided, is_narrow) in
+        [("i % 9", true), ("(i - 5) // 7", true), ("i % out.size", false), ("i * 3 % 7", false), ("i % 8", false)]
+    {
+        let llvm = llvm(&source.replace("DIVIDED", divided), "void(int64[::1])", "x86-64-v3");
+        assert_eq!(llvm.contains("udiv <") || llvm.contains("urem <"), is_narrow, "{divided}:\n{llvm}");
+    }
+}
+
+/// A loop with a uniform trip count is no loop with divergent exits, inside a guard as well as outside of one.
+#[test]
+fn uniform_loops_need_no_masks() {
+    let source = "
+def horner(x, out):
+    i = cuda.grid(1)
+    GUARD
+        total = float32(0)
+        for k in range(8):
+            total = total * x[i] + k
+        out[i] = total
+";
+    for guard in ["if i < out.size:", "if True:"] {
+        let names = plan_features(&source.replace("GUARD", guard), "void(float32[::1], float32[::1])", "x86-64-v4");
+        assert!(!names.contains(&"divergent-exit"), "{guard}: {names:?}");
+    }
+}
+
+/// A condition of the whole block is a branch of a strip, so that the loop around it may be strip-mined.
+#[test]
+fn strips_have_uniform_branches() {
+    let source = "
+def sums(x, out):
+    i = cuda.grid(1)
+    if i < x.shape[0]:
+        total = float32(0)
+        for k in range(x.shape[1]):
+            if k % 2 == 0:
+                total += x[i, k]
+        out[i] = total
+";
+    let names = plan_features(source, "void(float32[:, ::1], float32[::1])", "x86-64-v3");
+    assert!(["strided-strips", "uniform-branch"].iter().all(|name| names.contains(name)), "{names:?}");
 }
