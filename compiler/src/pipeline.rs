@@ -201,6 +201,7 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowe
     module.bounded_stores = request.options.bounded_stores;
     module.assumptions = request.options.assumptions;
     module.short_extents.clone_from(&request.options.short_extents);
+    module.likely_block = request.options.likely_block;
     module.sanitize = sanitize(request);
     module.reproducible = request.options.reproducible;
     (module.coarsen, module.choose) = coarsen(request);

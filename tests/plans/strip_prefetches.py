@@ -1,4 +1,4 @@
-# weft: sig = "void(float32[:, ::1], float32[:, ::1], float32[:, ::1])"
+# weft: sig = "void(float32[:, ::1], float32[:, ::1], float32[:, ::1])", block = "16,16"
 from weft import cuda, float32
 
 

@@ -3,8 +3,9 @@
 //!
 //! All keys are optional. `sig`: the signature to compile for; default: the decorator's. `targets`: the targets to
 //! compile for; default: `sm_80`. `show`: the stages with a snapshot. `without`: a target that is skipped: `host`.
-//! `assume`: the assumptions of the snapshots, as for `weft emit --assume`. `abi`: the ABI for other programs: `c` or
-//! `numba` for a device function, and `kernel` for a kernel.
+//! `assume`: the assumptions of the snapshots, as for `weft emit --assume`. `block`: the likely block of the plans, as
+//! for `weft emit --block`. `abi`: the ABI for other programs: `c` or `numba` for a device function, and `kernel` for a
+//! kernel.
 
 /// The parsed line.
 #[derive(Debug, Default, PartialEq)]
@@ -14,6 +15,7 @@ pub(crate) struct Header {
     pub(crate) show: Vec<String>,
     pub(crate) without: Vec<String>,
     pub(crate) assumptions: Vec<String>,
+    pub(crate) block: Option<String>,
     pub(crate) abi: Option<String>,
 }
 
@@ -32,6 +34,7 @@ impl Header {
                 "show" => header.show = values,
                 "without" => header.without = values,
                 "assume" => header.assumptions = values,
+                "block" => header.block = values.into_iter().next(),
                 "abi" => header.abi = values.into_iter().next(),
                 other => return Err(format!("there is no key `{other}`")),
             }

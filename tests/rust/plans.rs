@@ -31,6 +31,9 @@ fn passes_change_plans_as_before() {
         if !assumed.is_empty() {
             arguments.extend(["--assume", &assumed]);
         }
+        if let Some(block) = &header.block {
+            arguments.extend(["--block", block]);
+        }
         let ran = weft_in(traced, &arguments);
         assert_eq!(ran.code, 0, "{inside}: {}", ran.stderr);
         let changes = changes(&ran.stderr, stem(inside));

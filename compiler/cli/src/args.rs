@@ -135,6 +135,10 @@ pub(crate) struct EmitArgs {
     /// Specialize for launches with these properties. The compiler does not check them: the caller must guarantee them.
     #[arg(long, value_enum, value_name = "ASSUMPTION", value_delimiter = ',')]
     assume: Vec<Assumption>,
+    /// The threads of a block along x, y and z that launches are expected to have, for the host. The code is correct
+    /// for other blocks, too, but may be slower.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
+    pub(crate) block: Option<[u32; 3]>,
     /// Write optimization remarks to the standard error: how `--coarsen` was applied, or why not.
     #[arg(long)]
     pub(crate) remarks: bool,
@@ -165,6 +169,17 @@ enum Assumption {
     Aligned,
     /// `blockDim.x` is a multiple of 32
     Warps,
+}
+
+/// Parses the value of `--block`.
+fn block(text: &str) -> Result<[u32; 3], String> {
+    let mut block = [1; 3];
+    let mut extents = text.split(',');
+    for (extent, text) in block.iter_mut().zip(&mut extents) {
+        *extent =
+            text.trim().parse::<u32>().ok().filter(|&extent| extent > 0).ok_or("an extent is a positive integer")?;
+    }
+    if extents.next().is_none() { Ok(block) } else { Err("a block has at most three extents".to_owned()) }
 }
 
 impl EmitArgs {

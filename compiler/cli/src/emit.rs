@@ -200,7 +200,8 @@ impl Compile<'_> {
     /// The options of a decorator, overridden by those of the command line.
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
-        Ok(Options { libdevice: self.libdevice.clone(), assumptions: self.args.assumptions(), ..code })
+        let (assumptions, likely_block) = (self.args.assumptions(), self.args.block);
+        Ok(Options { libdevice: self.libdevice.clone(), assumptions, likely_block, ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {

@@ -48,6 +48,8 @@ pub struct Module {
     pub assumptions: Assumptions,
     /// For parameters with a short array: the last extent of the array in the launch that the code is compiled for.
     pub short_extents: Vec<(u32, u8)>,
+    /// The threads of a block in the launch that the code is compiled for.
+    pub likely_block: Option<[u32; 3]>,
     /// The assumptions that improve the code. Passes compute it.
     pub gains: Assumptions,
     /// Whether to bounds-check stores to the arrays of the kernel's arguments, if possible.

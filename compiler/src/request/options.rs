@@ -45,6 +45,9 @@ pub struct Options {
     /// compilation. The code then has a version specialized for this extent. Host only; the code is correct for all
     /// launches.
     pub short_extents: Vec<(u32, u8)>,
+    /// The threads of a block in `x`, `y` and `z`, in the launch that triggers the compilation. The code is expected to
+    /// be launched with such blocks, and is correct for all launches. Host only.
+    pub likely_block: Option<[u32; 3]>,
     /// Warn where Numba's typing rules widen numbers.
     pub notes: bool,
     /// Launches run in the interpreter, where debuggers can stop. A breakpoint then has no effect in host code, and
@@ -87,6 +90,7 @@ impl Default for Options {
             bounded_stores: false,
             assumptions: Assumptions::NONE,
             short_extents: Vec::new(),
+            likely_block: None,
             notes: false,
             interpreted: false,
             coarsen: Factors::NONE,

@@ -60,6 +60,8 @@ struct Likely {
     assumptions: Assumptions,
     /// By argument: the last extent of an array, where it is short.
     short_extents: Vec<(u32, u8)>,
+    /// The threads of a block.
+    block: Option<[u32; 3]>,
 }
 
 impl DispatcherState {
@@ -118,7 +120,7 @@ impl Dispatcher {
                 if let Some((launcher, _)) = launch {
                     around::note(launcher)?;
                 }
-                let resolved = Arc::new(Self::resolve_new(slf, arguments)?);
+                let resolved = Arc::new(Self::resolve_new(slf, arguments, launch.map(|(launcher, _)| launcher))?);
                 drop(under_way);
                 let old = this.state().resolved.insert((device, key.into()), Arc::clone(&resolved));
                 drop(old);
@@ -153,12 +155,17 @@ impl Dispatcher {
         PyTypeError::new_err(format!("{}: {}", self.argument(wrong.param), wrong.message))
     }
 
-    fn resolve_new(slf: &Bound<'_, Self>, arguments: &Arguments) -> PyResult<Resolved> {
+    fn resolve_new(
+        slf: &Bound<'_, Self>,
+        arguments: &Arguments,
+        launcher: Option<&Bound<'_, Launcher>>,
+    ) -> PyResult<Resolved> {
         let (py, this, words) = (slf.py(), slf.get(), arguments.key.as_slice());
         let given = key::decode(words);
         let likely = Likely {
             assumptions: arguments.likely(weft_artifact::are_nonneg(&given, &arguments.cells)),
             short_extents: assumptions::short_extents(&given, &arguments.cells),
+            block: launcher.map(|launcher| launcher.get().config().block),
         };
         this.check_count(given.len())?;
         if this.jit.device {
@@ -217,7 +224,7 @@ impl Dispatcher {
 
     /// The same, without its code where a launch may need another.
     pub(super) fn known_overload(slf: &Bound<'_, Self>, args: &[ArgType]) -> PyResult<Arc<Overload>> {
-        Self::overload_for(slf, args, &Likely { assumptions: Assumptions::ALL, short_extents: Vec::new() })
+        Self::overload_for(slf, args, &Likely { assumptions: Assumptions::ALL, short_extents: Vec::new(), block: None })
     }
 
     /// The same, for launches of which this is likely to hold.
@@ -291,6 +298,7 @@ impl Dispatcher {
         // A GPU's threads are no vectors.
         if devices::current(slf.py())?.kind() == "cpu" {
             jit.code.short_extents.clone_from(&likely.short_extents);
+            jit.code.likely_block = likely.block;
         }
         let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;

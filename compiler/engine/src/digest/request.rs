@@ -61,6 +61,7 @@ impl Feed {
             bounded_stores,
             assumptions: Assumptions { small, nonneg, disjoint, aligned, warps },
             short_extents,
+            likely_block,
             notes,
             interpreted,
             coarsen,
@@ -101,6 +102,11 @@ impl Feed {
             self.number(u64::from(*param));
             self.number(u64::from(*extent));
         }
+        self.optional(*likely_block, |feed, block| {
+            for threads in block {
+                feed.number(u64::from(threads));
+            }
+        });
         self.optional(*launch_bounds, |feed, LaunchBounds { threads, blocks, cluster }| {
             feed.number(u64::from(threads));
             for bound in [blocks, cluster] {

@@ -7,12 +7,10 @@
 //! Analyses have no rows of their own: a pass computes the analyses that it reads, and no later pass reads them again,
 //! except for rematerializable locals and uniformity, which [`form`] computes and no later pass invalidates.
 
-use std::collections::HashSet;
-
 use crate::{
     analysis::{Rematerializable, never_written},
     backend::host::plan::{
-        MAX_SEGMENTS, Plan, PlanOptions, Runs, all_own,
+        LANES, MAX_SEGMENTS, Plan, PlanOptions, Runs, all_own,
         analysis::divergence::Uniformity,
         copy_assigned_params,
         domain::{boundary, conjunction, div_mod, guards::Peeler, residue, scaled, steady_state, xor_partner},
@@ -304,6 +302,13 @@ impl Cx {
         }
     }
 
+    /// The block that the launch is expected to have, along the plan's axes.
+    fn likely_block(&self) -> Option<[u32; 3]> {
+        let mut block = self.plan.module.likely_block?;
+        block.swap(0, usize::from(self.plan.x_axis));
+        Some(block)
+    }
+
     /// The body is a branch that versions the kernel for a launch.
     fn is_choice(&self) -> bool {
         self.is_short || self.plan.quotients.is_some()
@@ -373,6 +378,11 @@ fn optimizes(cx: &Cx) -> bool {
 /// Whether the code is optimized, and blocks remain blocks.
 fn optimizes_blocks(cx: &Cx) -> bool {
     cx.options.opt && !cx.plan.warp_blocks
+}
+
+/// Whether the code is optimized, and rows of blocks remain rows of blocks.
+fn optimizes_rows(cx: &Cx) -> bool {
+    optimizes_blocks(cx) && !cx.plan.row_blocks
 }
 
 /// Whether the code is optimized, and the program has a barrier.
@@ -461,7 +471,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: false,
         feature: None,
         when: |cx| cx.plan.warp_blocks,
-        run: |cx| cx.plan.warp_rows = split_warps::rewrite(&mut cx.function, &cx.body),
+        run: split_warps,
         why_here: "before normalization, whose results no longer have the form of the program's thread indices",
     },
     Pass {
@@ -833,11 +843,8 @@ pub(crate) const PASSES: &[Pass] = &[
         stage: Stage::Prefetch,
         optional: true,
         feature: None,
-        when: |cx| cx.options.opt && cx.is_cut(),
-        run: |cx| {
-            let of_tiles = coalesce::exprs_of_tiles(&cx.function, &cx.plan.fixed, &mut cx.plan.cut.nodes);
-            cx.plan.row_width = fixed_rows::width(&cx.function, &cx.plan.fixed, &of_tiles);
-        },
+        when: |cx| optimizes_rows(cx) && cx.is_cut(),
+        run: |cx| cx.plan.row_width = fixed_rows::width(cx.likely_block()),
         why_here: "before the passes that read the expected row length",
     },
     Pass {
@@ -938,6 +945,11 @@ fn take_kernel(cx: &mut Cx) {
     cx.is_taken = true;
 }
 
+fn split_warps(cx: &mut Cx) {
+    let reads_index = split_warps::rewrite(&mut cx.function, &cx.body);
+    cx.plan.warp_rows = reads_index && cx.likely_block().is_some_and(|[width, ..]| u64::from(width) == LANES);
+}
+
 fn split_rows(cx: &mut Cx) {
     cx.plan.row_blocks = true;
     split_rows::rewrite(&mut cx.function);
@@ -958,8 +970,7 @@ fn unroll_loops(cx: &mut Cx) {
 }
 
 fn unroll_short(cx: &mut Cx) {
-    let fixed = Rematerializable::of(&cx.function, &cx.body);
-    if fixed_rows::width(&cx.function, &fixed, &HashSet::new()).is_some() {
+    if optimizes_rows(cx) && fixed_rows::width(cx.likely_block()).is_some() {
         unroll::write_out_short(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
     }
 }
@@ -1079,13 +1090,15 @@ fn find_iteration_prefetches(cx: &mut Cx) {
 }
 
 fn strip_mine(cx: &mut Cx) {
+    let block = cx.likely_block();
     let Cx { function, uniformity, interchanged, options, plan, .. } = cx;
-    let Plan { module, cut, fixed, live_across, merge_extents, masked_loops, row_width, .. } = plan;
+    let Plan { cut, fixed, live_across, merge_extents, masked_loops, row_width, .. } = plan;
     let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
-    let width = if merge_extents.is_some() { strip_mine::MAX_WIDTH } else { strip_mine::BLOCK_WIDTH };
-    let by_eights = options.vectors.pairs && fixed_rows::come_by(strip_mine::MAX_ROWS, module, *row_width);
+    let by_eights =
+        options.vectors.pairs && block.is_some_and(|[_, rows, _]| rows.is_multiple_of(strip_mine::MAX_ROWS));
     let short_row = row_width.and_then(|width| u32::try_from(width).ok());
-    let widths = (width, Some(fixed_rows::length(module)), short_row, by_eights);
+    let row = block.map(|[row, ..]| row);
+    let widths = (merge_extents.is_some(), row, short_row, by_eights, options.vectors.masks);
     strip_mine::make(&peeler, widths, (interchanged, masked_loops), &mut cut.nodes);
 }
 

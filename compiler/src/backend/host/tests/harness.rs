@@ -128,6 +128,13 @@ pub(super) fn llvm_for_short(source: &str, signature: &str, cpu: &str, short_ext
     compiled(&request).llvm.expect("the request keeps it")
 }
 
+/// Like [`llvm`], for a launch with these blocks.
+pub(super) fn llvm_for_block(source: &str, signature: &str, cpu: &str, block: [u32; 3]) -> String {
+    let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));
+    request.options.likely_block = Some(block);
+    compiled(&request).llvm.expect("the request keeps it")
+}
+
 /// Like [`llvm`], with assumptions about the launches.
 pub(super) fn llvm_assuming(source: &str, signature: &str, cpu: &str, assumptions: Assumptions) -> String {
     let mut request = request(source, signature, Target::Host(cpu_for_code(cpu)));

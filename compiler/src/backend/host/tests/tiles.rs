@@ -4,7 +4,7 @@
 use crate::backend::host::{
     emit::frame::Offsets,
     plan::{Plan, Vectors},
-    tests::harness::{llvm, module},
+    tests::harness::{llvm_for_block, module},
 };
 
 const PRODUCT: &str = "
@@ -34,10 +34,11 @@ fn carried(llvm: &str) -> usize {
 #[test]
 fn sums_of_a_product() {
     for (cpu, rows, sums) in
-        [("sapphirerapids", "16", 8), ("sapphirerapids", "12", 4), ("znver4", "16", 4), ("znver5", "24", 8)]
+        [("sapphirerapids", 16, 8), ("sapphirerapids", 12, 4), ("znver4", 16, 4), ("znver5", 24, 8)]
     {
-        let source = PRODUCT.replace("ROWS", rows).replace("TOTAL", "total");
-        assert_eq!(carried(&llvm(&source, MATRICES, cpu)), sums, "{rows} rows for {cpu}");
+        let source = PRODUCT.replace("ROWS", &rows.to_string()).replace("TOTAL", "total");
+        let llvm = llvm_for_block(&source, MATRICES, cpu, [16, rows, 1]);
+        assert_eq!(carried(&llvm), sums, "{rows} rows for {cpu}");
     }
 }
 
@@ -51,7 +52,7 @@ fn totals_in_memory_are_carried() {
         ("c[y + k, x]", 0),
         ("c[y, x + start]", 4),
     ] {
-        let llvm = llvm(&source.replace("TOTAL", total), MATRICES, "znver4");
+        let llvm = llvm_for_block(&source.replace("TOTAL", total), MATRICES, "znver4", [16, 16, 1]);
         assert_eq!(carried(&llvm), sums, "{total}:\n{llvm}");
     }
 }
@@ -77,7 +78,7 @@ fn next_tiles_are_asked_for() {
     ] {
         // A strip has eight rows, each with a prefetch.
         let source = source.replace("b[start + ty, x]", loads);
-        let llvm = llvm(&source, MATRICES, "sapphirerapids");
+        let llvm = llvm_for_block(&source, MATRICES, "sapphirerapids", [16, 16, 1]);
         assert_eq!(near(&llvm), rows * 8, "{name}:\n{llvm}");
     }
     let counted = |turn: &str| {
@@ -94,7 +95,7 @@ fn next_tiles_are_asked_for() {
         // The next address depends on a loaded value.
         ("start += int32(a[0, start]) + 16", 0),
     ] {
-        let llvm = llvm(&counted(turn), MATRICES, "sapphirerapids");
+        let llvm = llvm_for_block(&counted(turn), MATRICES, "sapphirerapids", [16, 16, 1]);
         assert_eq!(near(&llvm), rows * 8, "{turn}:\n{llvm}");
     }
 }
@@ -150,7 +151,12 @@ def tiles(a, out):
         ("x >= 0 and x + ty < w and y >= 0 and y < h", false),
         ("x >= ty and x < w and y >= 0 and y < h", false),
     ] {
-        let llvm = llvm(&source.replace("INSIDE", inside), "void(float32[:, ::1], float32[:, ::1])", "znver4");
+        let llvm = llvm_for_block(
+            &source.replace("INSIDE", inside),
+            "void(float32[:, ::1], float32[:, ::1])",
+            "znver4",
+            [16, 16, 1],
+        );
         assert_eq!(llvm.contains("%is_far"), asked, "{inside}:\n{llvm}");
     }
 }

@@ -1,6 +1,8 @@
 //! Kernels without barriers: thread loops that vectorize, and guards that become their bounds.
 
-use crate::backend::host::tests::harness::{Arg, array, kernel, llvm, llvm_for_short, matrix, plan_features};
+use crate::backend::host::tests::harness::{
+    Arg, array, kernel, llvm, llvm_for_block, llvm_for_short, matrix, plan_features,
+};
 
 const SAXPY: &str = "
 def saxpy(a, x, y, out):
@@ -368,7 +370,7 @@ def histogram(x, scale, bins):
     cuda.syncthreads()
     cuda.atomic.add(bins, cuda.threadIdx.x, counts[cuda.threadIdx.x])
 ";
-    let llvm = llvm(source, "void(float32[::1], float32, int32[::1])", "x86-64-v4");
+    let llvm = llvm_for_block(source, "void(float32[::1], float32, int32[::1])", "x86-64-v4", [64, 1, 1]);
     assert!(llvm.contains("fptosi <"), "{llvm}");
 }
 
@@ -389,7 +391,8 @@ def rings(x, low, out):
     let signature = "void(float32[:,::1], int64, float32[:,::1])";
     let whole =
         |llvm: &str| llvm.lines().any(|line| line.contains("= select <16 x i1>") && line.contains("%wide.load"));
-    let (with_masks, without) = (llvm(source, signature, "x86-64-v4"), llvm(source, signature, "x86-64-v3"));
+    let [with_masks, without] =
+        ["x86-64-v4", "x86-64-v3"].map(|cpu| llvm_for_block(source, signature, cpu, [16, 16, 1]));
     assert!(whole(&with_masks), "what was there is stored again:\n{with_masks}");
     assert!(!whole(&without), "bounds in a loop:\n{without}");
 }

@@ -51,8 +51,8 @@ struct WarpParts {
     bits: u32,
 }
 
-/// Rewrites a kernel's body for blocks of one warp. Returns whether it uses `threadIdx.x` as the lane: it reads
-/// `threadIdx.x`, and neither computes a lane or a warp index from it nor reads `laneid`.
+/// Rewrites a kernel's body for blocks of one warp. Returns whether it reads `threadIdx.x`, other than to compute a
+/// lane or the index of a warp.
 pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
     let fixed = Rematerializable::of(function, body);
     let mut all = Vec::new();
@@ -64,16 +64,13 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
             done.push((id, kind));
         }
     }
-    let (mut narrow, mut asks) = (done.is_empty(), false);
+    let mut reads_index = false;
     for id in all {
         let ExprKind::Special(register) = function.exprs[id].kind else { continue };
         let kind = match register {
-            SpecialRegister::LaneId => {
-                narrow = false;
-                ExprKind::Special(SpecialRegister::ThreadIdx(0))
-            }
+            SpecialRegister::LaneId => ExprKind::Special(SpecialRegister::ThreadIdx(0)),
             SpecialRegister::ThreadIdx(0) => {
-                asks = true;
+                reads_index = true;
                 let mut make = Make { function, of: id };
                 let (warp, lanes) = (make.of_row(WARP_POSITION[0]), make.int(LANES, Type::I64));
                 let first = make.push(ExprKind::Binary(BinaryOp::Mul, warp, lanes), Type::I64);
@@ -97,7 +94,7 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
     for (id, kind) in done {
         function.exprs[id].kind = kind;
     }
-    narrow && asks
+    reads_index
 }
 
 /// Replaces the guards of segments by a test in each lane, so that their thread loops have the constant trip count 32.

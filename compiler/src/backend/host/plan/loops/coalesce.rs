@@ -23,8 +23,6 @@
 //!
 //! The body becomes a segment whose threads are the cells of the tile ([`TileShape`]).
 
-use std::collections::HashSet;
-
 use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     backend::host::plan::{
@@ -37,11 +35,11 @@ use crate::{
             grid_stride::{Search, Strided},
         },
         normalize::unroll,
-        plan_ir::{MAX_THREADS, Node, Runs, TileShape, for_each_segment},
+        plan_ir::{MAX_THREADS, Node, Runs, TileShape},
     },
     ir::{
         Arena, Arith, BinaryOp, Block, Class, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, Leaf,
-        LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -107,34 +105,6 @@ pub(crate) fn set_shapes(coalesced: &[Coalesced], nodes: &mut [Node]) -> Option<
         }
     }
     Some(())
-}
-
-/// The expressions of segments whose threads are the cells of a tile.
-pub(crate) fn exprs_of_tiles(function: &Function, fixed: &Rematerializable, nodes: &mut [Node]) -> HashSet<ExprId> {
-    let mut found = HashSet::new();
-    for_each_segment(nodes, &mut |segment| {
-        if segment.shape.is_none() {
-            return;
-        }
-        let mut roots: Vec<ExprId> = Vec::new();
-        let copies = segment.steady_state.iter();
-        for body in copies.clone().map(|copy| &copy.body).chain([&segment.body]) {
-            for_each_stmt(body, &mut |stmt| roots.extend(stmt.kind.exprs()));
-        }
-        let mut recomputed = segment.recompute.clone();
-        for guard in copies.map(|copy| &copy.guard).chain(&segment.guard).chain(&segment.excluded_range) {
-            roots.extend(guard.rows.iter().map(|&(cond, _)| cond));
-            roots.extend(guard.ranges.iter().flat_map(|range| [range.value, range.bound]));
-            recomputed.extend(&guard.recompute);
-        }
-        roots.extend(recomputed.into_iter().filter_map(|local| fixed.value(local)));
-        for root in roots {
-            for_each_expr(function, root, &mut |id| {
-                found.insert(id);
-            });
-        }
-    });
-    found
 }
 
 /// Coalesces the loops of a list that all threads of the block run. `whole` is the kernel's body.

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A row of 16 threads is one vector, but a loop with a variable trip count costs several times as much in its prologue
-//! and epilogue. The code suggests a row length ([`width`]). Rows of that length run a loop with a constant trip count,
-//! which becomes straight code; rows of any other length run the general loop.
+//! and epilogue. The launch that the code is compiled for says which row length to expect
+//! ([`likely_block`](crate::ir::Module)). Rows of that length run a loop with a constant trip count, which becomes
+//! straight code; rows of any other length run the general loop.
 //!
 //! If the row has bounds, all its threads run the body where that is legal. A thread outside the bounds stores to
 //! shared memory what it has loaded from there. A masked store would do the same, but a load soon after it waits until
@@ -24,31 +25,20 @@
 use std::{cell::Cell, collections::HashSet};
 
 use crate::{
-    analysis::{Rematerializable, base},
+    analysis::base,
     backend::host::plan::{
         Plan,
         analysis::strides::{Form, Forms},
         plan_ir::{Runs, Segment},
     },
     ir::{
-        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, Module, SharedArray,
-        SharedId, SharedKind, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt,
-        for_each_stmt,
+        Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
-/// Row lengths: the smallest factor of `threadIdx.y`, and the number of threads. A factor may be a little larger, if
-/// rows of a tile are padded.
-const WIDTHS: [(i128, u64); 3] = [(8, 8), (16, 16), (32, 32)];
-
-/// Warps that a block may have.
-const WARPS: u32 = 32;
-
-/// Threads of a typical block.
-const MAX_COMMON: u32 = 256;
-
-/// Maximum number of padding elements of a tile's row.
-const MAX_PADDING: i128 = 2;
+/// Lengths of rows that get a copy: each is one or a few vectors.
+const WIDTHS: [u32; 3] = [8, 16, 32];
 
 /// Expressions of the largest segment that is duplicated.
 const MAX_EXPRS: usize = 160;
@@ -56,66 +46,10 @@ const MAX_EXPRS: usize = 160;
 /// Maximum number of expressions that are inspected for one index.
 const MAX_VISITED: u32 = 128;
 
-/// The guessed number of threads of a row: the factor of `threadIdx.y`. Does not inspect `excluded` expressions, in
-/// which `threadIdx.y` is not the thread's.
-pub(crate) fn width(function: &Function, fixed: &Rematerializable, excluded: &HashSet<ExprId>) -> Option<u64> {
-    function.exprs.iter().filter(|(id, _)| !excluded.contains(id)).find_map(|(_, expr)| {
-        let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = expr.kind else { return None };
-        let times = if is_of_y(function, fixed, a) {
-            function.int(b)?
-        } else if is_of_y(function, fixed, b) {
-            function.int(a)?
-        } else {
-            return None;
-        };
-        let fits = |&&(least, _): &&(i128, u64)| (least..=least + MAX_PADDING).contains(&times);
-        WIDTHS.iter().find(fits).map(|&(_, width)| width)
-    })
-}
-
-/// `true` for an array of the program, or of a function that it calls.
-fn is_program(array: &SharedArray) -> bool {
-    match array.kind {
-        SharedKind::Program | SharedKind::Coop => true,
-        SharedKind::Cells | SharedKind::Privatized | SharedKind::Context => false,
-    }
-}
-
-/// `true` if the number of rows of a block seems to be a multiple of eight: all shared arrays consist of rows of
-/// `width` elements, plus padding, and their number of rows is a multiple of eight.
-pub(crate) fn come_by(eight: u32, module: &Module, width: Option<u64>) -> bool {
-    let Some(width) = width else { return false };
-    let mut own = module.shared.iter().filter(|(_, array)| is_program(array)).peekable();
-    own.peek().is_some()
-        && own.all(|(_, array)| {
-            (0..=MAX_PADDING).any(|padding| {
-                let (len, length) = (i128::from(array.len), i128::from(width) + padding);
-                len % length == 0 && (len / length) % i128::from(eight) == 0
-            })
-        })
-}
-
-/// `true` if a value is `threadIdx.y`, or a sum with it.
-fn is_of_y(function: &Function, fixed: &Rematerializable, root: ExprId) -> bool {
-    let (mut left, mut seen) = (vec![root], HashSet::new());
-    while let Some(id) = left.pop() {
-        match function.class(id) {
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(1))) => return true,
-            Class::Leaf(Leaf::Local(local)) => left.extend(fixed.value(local).filter(|_| seen.insert(local))),
-            Class::Arith(Arith::Convert(inner)) => left.push(inner),
-            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => left.extend([a, b]),
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => {}
-        }
-    }
-    false
-}
-
-/// The guessed number of threads of a row in a block with barriers: the length of the longest shared array, if it is a
-/// multiple of 32 and exceeds the number of warps that a block may have; otherwise [`MAX_COMMON`].
-pub(crate) fn length(module: &Module) -> u32 {
-    let own = module.shared.iter().filter(|(_, array)| is_program(array));
-    let longest = own.filter_map(|(_, array)| u32::try_from(array.len).ok()).max();
-    longest.filter(|longest| *longest > WARPS && longest % WARPS == 0).unwrap_or(MAX_COMMON)
+/// The row length that gets a copy, if a block of the launch has such rows.
+pub(crate) fn width(block: Option<[u32; 3]>) -> Option<u64> {
+    let [width, ..] = block?;
+    WIDTHS.contains(&width).then_some(u64::from(width))
 }
 
 /// `true` if a segment's body is short enough for two loops, and has no loops itself.

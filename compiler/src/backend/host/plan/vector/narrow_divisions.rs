@@ -11,9 +11,9 @@
 //! integers, so LLVM divides such an index lane by lane, and a segment that only holds vectors otherwise stores each
 //! lane's value by itself. `r + x` has few bits.
 //!
-//! Legal if the dividend has unit stride along the row and does not wrap, and if the divisor is a constant: `first // n`
-//! and `first % n` round to minus infinity, so `first` may be negative. A row has at most [`MAX_ROW`] threads, except in
-//! a tile.
+//! Legal if the dividend has unit stride along the row and does not wrap, and if the divisor is a constant:
+//! `first // n` and `first % n` round to minus infinity, so `first` may be negative. A row has at most [`MAX_ROW`]
+//! threads, except in a tile.
 //!
 //! Pays for each thread loop: the two divisions per thread become narrower, and the others are loop-invariant. A
 //! division by a power of two is a shift or a mask already.

@@ -16,7 +16,8 @@
 //! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
 //!
 //! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
-//! guard. Conditions of a segment on which the whole block agrees become branches of the strip. A loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
+//! guard. Conditions of a segment on which the whole block agrees become branches of the strip. A loop in a strip is a
+//! counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
 //! Pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations, accesses are
 //! strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
@@ -38,20 +39,27 @@ use crate::{
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
-pub(crate) const MAX_WIDTH: u32 = 256;
+const MAX_WIDTH: u32 = 256;
 
-/// Threads of a strip in rows of a single block.
+/// Threads of a strip in rows of a single block, if other widths may leave a remainder.
 pub(crate) const BLOCK_WIDTH: u32 = 16;
+
+/// Most threads of a strip in rows of a single block. A strip of several vectors hides the latency of its sums, and
+/// accesses several consecutive cache lines of each row of a matrix, which the hardware prefetches.
+const MAX_BLOCK_WIDTH: u32 = 64;
 
 /// Rows of a strip, if several rows load the same elements.
 const ROWS: u32 = 4;
 
-/// Rows of a strip, if the number of rows of a block seems to be a multiple of eight. A strip then has twice as many
-/// independent sums; CPUs with two 512-bit multiply units need eight.
+/// Rows of a strip, if the number of rows of a block is expected to be a multiple of eight. A strip then has twice as
+/// many independent sums; CPUs with two 512-bit multiply units need eight.
 pub(crate) const MAX_ROWS: u32 = 8;
 
 /// Most bytes that the threads of a strip may carry: half of 32 registers of 64 bytes.
 const MAX_BYTES: u64 = 1024;
+
+/// The same for registers of 32 bytes, of which there are 16.
+const MAX_SHORT_BYTES: u64 = 256;
 
 /// Most expressions of the nodes of a strip, whose code is duplicated.
 const MAX_EXPRS: usize = 2000;
@@ -71,7 +79,7 @@ const MAX_SHORT_ROW: u32 = 64;
 /// in which loops accesses are strided, and which loops pay only in strips of several rows.
 pub(crate) fn make(
     peeler: &Peeler<'_>,
-    (width, row, short_row, by_eights): (u32, Option<u32>, Option<u32>, bool),
+    (is_merged, row, short_row, by_eights, has_long_vectors): (bool, Option<u32>, Option<u32>, bool, bool),
     (interchanged, masked_loops): (&InterchangedLoops, &[MaskedLoop]),
     nodes: &mut Vec<Node>,
 ) {
@@ -80,11 +88,13 @@ pub(crate) fn make(
     count_loads(nodes, &mut loads);
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of merged blocks are long enough for loops of their own.
-    let ragged = width == BLOCK_WIDTH;
+    let ragged = !is_merged;
+    let width = if is_merged { MAX_WIDTH } else { BLOCK_WIDTH };
     let most_rows = if by_eights { MAX_ROWS } else { ROWS };
     let maker = Maker {
         peeler,
         width,
+        has_long_vectors,
         strided,
         strided_math,
         tiles,
@@ -148,6 +158,8 @@ enum ActiveLanes {
 struct Maker<'a> {
     peeler: &'a Peeler<'a>,
     width: u32,
+    /// Vectors are as long as a cache line.
+    has_long_vectors: bool,
     strided: &'a [LocalId],
     strided_math: &'a [LocalId],
     tiles: &'a [LocalId],
@@ -157,9 +169,9 @@ struct Maker<'a> {
     loads: Vec<u32>,
     /// Segments of grid-stride loops may test each lane for an iteration left.
     ragged: bool,
-    /// The guessed number of threads of a row.
+    /// The expected number of threads of a row of a block.
     row: Option<u32>,
-    /// The expected number of threads of a row, if the code implies it.
+    /// The same, if it is so small that such rows have a copy.
     short_row: Option<u32>,
     /// Rows of a strip, if several rows load the same elements.
     most_rows: u32,
@@ -269,6 +281,19 @@ impl Maker<'_> {
         }
     }
 
+    /// Threads of a strip in rows of a single block, of which each carries `bytes`: without a remainder if rows are as
+    /// long as expected, and within half of the registers.
+    fn block_width(&self, bytes: u64) -> u32 {
+        let most = if self.has_long_vectors { MAX_BYTES } else { MAX_SHORT_BYTES };
+        let mut width = MAX_BLOCK_WIDTH;
+        let fits =
+            |width: u32| self.row.is_some_and(|row| row.is_multiple_of(width)) && u64::from(width) * bytes <= most;
+        while width > BLOCK_WIDTH && !fits(width) {
+            width /= 2;
+        }
+        width
+    }
+
     /// The stride of the grid-stride loop with this step.
     fn stride(&self, step: &[Node]) -> Option<&Stride> {
         let mut counts = BTreeSet::new();
@@ -311,7 +336,7 @@ impl Maker<'_> {
                     let stride_length =
                         self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
                             Some(by) => Some((u32::try_from(by).ok()?, false)),
-                            None => Some((self.row?, true)),
+                            None => Some((self.row.unwrap_or(MAX_WIDTH).min(MAX_WIDTH), true)),
                         });
                     all.push(stride_length);
                     self.stride_lengths(body, guard, all, whole);
@@ -385,8 +410,13 @@ impl Maker<'_> {
             shares && !single && exprs * rows as usize <= MAX_EXPRS && holds
         });
         let rows = rows.unwrap_or(1);
-        let mut width =
-            stride_length.unwrap_or(if has_masked_loops { self.width.min(MAX_MASKED_WIDTH) } else { self.width });
+        let mut width = stride_length.unwrap_or(if has_masked_loops {
+            self.width.min(MAX_MASKED_WIDTH)
+        } else if rows == 1 {
+            self.width.max(self.block_width(bytes))
+        } else {
+            self.width
+        });
         let most = if stride_length.is_some() { 2 * MAX_BYTES } else { MAX_BYTES };
         while u64::from(width) * u64::from(rows) * bytes > most && width > BLOCK_WIDTH {
             width /= 2;
