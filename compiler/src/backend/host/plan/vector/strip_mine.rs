@@ -4,7 +4,7 @@
 //! ```text
 //! for k in 0..n:                            for strip in row by 16:
 //!     for x in row:                             for k in 0..n:
-//!         total[x] += a[k, x]                       total[0..16] += a[k, strip + 0..16]
+//!         total[x] += a[x + k]                      total[0..16] += a[strip + 0..16 + k]
 //! ```
 //!
 //! After loop interchange, a sequential loop contains a thread loop over the whole row. Values that a thread carries
@@ -19,14 +19,20 @@
 //! guard. Conditions of a segment on which the whole block agrees become branches of the strip. A loop in a strip is a
 //! counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
-//! Pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations, accesses are
-//! strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
+//! Does not pay for a loop of one row in which each iteration accesses another row of a matrix, and loads as many
+//! elements as each thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines of a
+//! row before the next one. In a loop over the whole row, the hardware prefetches, and the carried values remain in the
+//! nearest cache.
+//!
+//! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
+//! accesses are strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
 
 use std::collections::BTreeSet;
 
 use crate::{
-    analysis::escapes,
+    analysis::{escapes, for_each_read},
     backend::host::plan::{
+        analysis::strides::{Form, Forms},
         domain::guards::Peeler,
         loops::{
             grid_stride::Stride,
@@ -35,7 +41,10 @@ use crate::{
         },
         plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
     },
-    ir::{ExprId, Function, LocalId, for_each_stmt},
+    ir::{
+        BinaryOp, Class, ExprId, ExprKind, Function, LocalId, Space, Type, for_each_expr, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
@@ -58,7 +67,7 @@ pub(crate) const MAX_ROWS: u32 = 8;
 /// Most bytes that the threads of a strip may carry: half of 32 registers of 64 bytes.
 const MAX_BYTES: u64 = 1024;
 
-/// The same for registers of 32 bytes, of which there are 16.
+/// The same for 16 registers of 32 bytes: a strip of a block is not made wider than these.
 const MAX_SHORT_BYTES: u64 = 256;
 
 /// Most expressions of the nodes of a strip, whose code is duplicated.
@@ -70,6 +79,9 @@ const MAX_MASKED_WIDTH: u32 = 64;
 /// Threads of a strip with strided accesses. Each thread uses a cache line of its own, and these lines may fall into
 /// the same cache set.
 const STRIDED_WIDTH: u32 = 8;
+
+/// Elements from which on a constant is the length of a matrix row that a strip does not access as a whole.
+const MIN_MATRIX_ROW: i128 = 1024;
 
 /// Rows of up to this many threads run a grid-stride loop in strips even if they carry nothing: the start of a thread
 /// loop costs as much as its iterations.
@@ -281,17 +293,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Threads of a strip in rows of a single block, of which each carries `bytes`: without a remainder if rows are as
-    /// long as expected, and within half of the registers.
+    /// Threads of a strip in rows of a single block, of which each carries `bytes`: the most that leave no remainder if
+    /// rows are as long as expected, and that half of the registers hold.
     fn block_width(&self, bytes: u64) -> u32 {
         let most = if self.has_long_vectors { MAX_BYTES } else { MAX_SHORT_BYTES };
-        let mut width = MAX_BLOCK_WIDTH;
         let fits =
-            |width: u32| self.row.is_some_and(|row| row.is_multiple_of(width)) && u64::from(width) * bytes <= most;
-        while width > BLOCK_WIDTH && !fits(width) {
-            width /= 2;
-        }
-        width
+            |width: &u32| self.row.is_some_and(|row| row.is_multiple_of(*width)) && u64::from(*width) * bytes <= most;
+        [MAX_BLOCK_WIDTH, MAX_BLOCK_WIDTH / 2].into_iter().find(fits).unwrap_or(BLOCK_WIDTH)
     }
 
     /// The stride of the grid-stride loop with this step.
@@ -377,16 +385,7 @@ impl Maker<'_> {
             ActiveLanes::PerLane { stride_length, guessed } => (Some(stride_length), guessed),
             ActiveLanes::StrideTooLarge => return None,
         };
-        let (mut slots, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
-        for_each_segment(nodes, &mut |segment| {
-            slots.extend(segment.load.iter().chain(&segment.store).copied());
-            stored.extend(segment.store.iter().copied());
-            for_each_stmt(&segment.body, &mut |stmt| {
-                for root in stmt.kind.exprs() {
-                    crate::ir::for_each_expr(function, root, &mut |_| exprs += 1);
-                }
-            });
-        });
+        let (slots, stored, exprs) = used(function, nodes);
         if exprs > MAX_EXPRS {
             return None;
         }
@@ -430,6 +429,10 @@ impl Maker<'_> {
             return None;
         }
         let carries = nodes.iter().any(|node| carries(node, false));
+        let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
+        if rows == 1 && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
+            return None;
+        }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
         if (rows == 1 && !has_strided && !carries && !is_short) || (stride_length.is_some() && (has_strided || wraps)) {
             return None;
@@ -507,6 +510,57 @@ impl Maker<'_> {
         }
     }
 
+    /// Whether a loop loads at least as many elements of matrix rows in an iteration as each thread carries values.
+    fn streams(&self, node: &Node) -> bool {
+        let Peeler { function, .. } = self.peeler;
+        if let Node::Loop { body, step, .. } = node {
+            let mut counts = BTreeSet::new();
+            assigned_once(body, &mut counts);
+            assigned_once(step, &mut counts);
+            let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), 0);
+            for node in body {
+                let Node::Segment(segment) = node else { continue };
+                carried.extend(segment.load.iter().chain(&segment.store).copied());
+                for_each_stmt(&segment.body, &mut |stmt| {
+                    for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                        if let Class::Load(pointer) = function.class(id)
+                            && self.is_of_next_row(pointer, &counts)
+                        {
+                            loaded += 1;
+                        }
+                    });
+                });
+            }
+            if loaded > 0 && loaded >= carried.len() {
+                return true;
+            }
+        }
+        node.parts().into_iter().flatten().any(|part| self.streams(part))
+    }
+
+    /// Whether an address in global memory has unit stride along the row, and differs by many elements between two
+    /// iterations of a loop, which assigns `counts`: it contains a product of one of these locals.
+    fn is_of_next_row(&self, pointer: ExprId, counts: &BTreeSet<LocalId>) -> bool {
+        let Peeler { function, uniformity, fixed, .. } = self.peeler;
+        let Type::Ptr(_, Space::Global) = function.exprs[pointer].ty else { return false };
+        let Class::Address { base, by, .. } = function.class(pointer) else { return false };
+        let shared = |local: LocalId| !uniformity.local_varies(local);
+        let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
+        let is_counted = |id: ExprId| {
+            let mut is_counted = false;
+            for_each_read(function, id, &mut |local| is_counted |= counts.contains(&local));
+            is_counted
+        };
+        let mut is_far = false;
+        for_each_expr(function, by, &mut |id| {
+            if let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = function.exprs[id].kind {
+                let is_long = |id: ExprId| function.int(id).is_none_or(|elements| elements >= MIN_MATRIX_ROW);
+                is_far |= (is_counted(a) && is_long(b)) || (is_counted(b) && is_long(a));
+            }
+        });
+        is_far && forms.form(base) == Form::Same && forms.form(by) == Form::Step
+    }
+
     /// Sets `shares` if several rows load the same elements in a loop.
     fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
         if let (Node::Segment(segment), true) = (node, in_loop) {
@@ -524,6 +578,19 @@ impl Maker<'_> {
 /// The conditions of a segment's guard in addition to those of the guard around it.
 fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
     segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
+}
+
+/// The context locals that segments load or store, those that they store, and the number of their expressions.
+fn used(function: &Function, nodes: &mut [Node]) -> (BTreeSet<LocalId>, BTreeSet<LocalId>, usize) {
+    let (mut slots, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
+    for_each_segment(nodes, &mut |segment| {
+        slots.extend(segment.load.iter().chain(&segment.store).copied());
+        stored.extend(segment.store.iter().copied());
+        for_each_stmt(&segment.body, &mut |stmt| {
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
+        });
+    });
+    (slots, stored, exprs)
 }
 
 /// `true` if a thread carries a value into an iteration of a loop.
