@@ -843,7 +843,7 @@ pub(crate) const PASSES: &[Pass] = &[
         stage: Stage::Prefetch,
         optional: true,
         feature: None,
-        when: |cx| optimizes_rows(cx) && cx.is_cut(),
+        when: |cx| optimizes_rows(cx) && cx.plan.merge_extents.is_none() && cx.is_cut(),
         run: |cx| cx.plan.row_width = fixed_rows::width(cx.likely_block()),
         why_here: "before the passes that read the expected row length",
     },

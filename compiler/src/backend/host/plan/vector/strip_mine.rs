@@ -16,13 +16,13 @@
 //! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
 //!
 //! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
-//! guard. Conditions of a segment on which the whole block agrees become branches of the strip. A loop in a strip is a
-//! counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
+//! guard. With strided accesses, conditions of a segment on which the whole block agrees become branches of the strip. A
+//! loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
-//! Does not pay for a loop of one row in which each iteration accesses another row of a matrix, and loads as many
-//! elements as each thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines of a
-//! row before the next one. In a loop over the whole row, the hardware prefetches, and the carried values remain in the
-//! nearest cache.
+//! Does not pay in a single block for a loop in which each iteration accesses another row of a matrix, and loads as
+//! many elements as each thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines
+//! of a row before the next one. In a loop over the whole row, the hardware prefetches, and the carried values remain in
+//! the nearest cache.
 //!
 //! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
 //! accesses are strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
@@ -344,7 +344,11 @@ impl Maker<'_> {
                     let stride_length =
                         self.stride(step).and_then(|stride| match self.peeler.function.int(stride.step) {
                             Some(by) => Some((u32::try_from(by).ok()?, false)),
-                            None => Some((self.row.unwrap_or(MAX_WIDTH).min(MAX_WIDTH), true)),
+                            None => match self.row {
+                                // Accesses are contiguous over a whole row.
+                                Some(row) if row > MAX_SHORT_ROW => None,
+                                row => Some((row.unwrap_or(MAX_WIDTH), true)),
+                            },
                         });
                     all.push(stride_length);
                     self.stride_lengths(body, guard, all, whole);
@@ -430,7 +434,8 @@ impl Maker<'_> {
         }
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
-        if rows == 1 && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
+        let is_of_block = self.width == BLOCK_WIDTH && !repeats;
+        if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
             return None;
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
@@ -479,8 +484,10 @@ impl Maker<'_> {
     fn uniform_conditions(&self, segment: &Segment, guard: &Guard) -> Option<Vec<(ExprId, bool)>> {
         let more = after(segment, guard)?;
         let Peeler { function, uniformity, .. } = self.peeler;
-        let is_uniform =
-            more.ranges.is_empty() && more.rows.iter().all(|&(cond, _)| !uniformity.varies(function, cond));
+        // Other loops remain over whole rows, where the condition is tested once for a row.
+        let is_uniform = !self.strided.is_empty()
+            && more.ranges.is_empty()
+            && more.rows.iter().all(|&(cond, _)| !uniformity.varies(function, cond));
         is_uniform.then_some(more.rows)
     }
 
@@ -531,9 +538,8 @@ impl Maker<'_> {
                     });
                 });
             }
-            if loaded > 0 && loaded >= carried.len() {
-                return true;
-            }
+            // A loop inside may load the same elements again.
+            return loaded > 0 && loaded >= carried.len();
         }
         node.parts().into_iter().flatten().any(|part| self.streams(part))
     }
