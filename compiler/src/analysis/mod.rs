@@ -24,7 +24,7 @@ pub(crate) use ir_queries::{any_expr, escapes, for_each_mention, for_each_read};
 pub(crate) use origins::{Origins, Owner, base, only_read};
 use pointed_arrays::PointedArray;
 pub(crate) use pointer_extents::{PointerExtent, PointerExtents};
-pub(crate) use ranges::Ranges;
+pub(crate) use ranges::{Ranges, argument_range};
 pub(crate) use reads::same;
 pub(crate) use rematerializable::Rematerializable;
 pub(crate) use waiting_loops::WaitAnalysis;

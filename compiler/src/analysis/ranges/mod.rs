@@ -90,7 +90,7 @@ impl Ranges {
 
 /// What holds of all functions of a module.
 fn summarize(module: &Module, arrays: &Pointers<PointedArray>, circles: &Circles) -> ModuleSummary {
-    let slot = |function: &Function, index: usize| slot(module, function, index);
+    let slot = |function: &Function, index: usize| argument_range(module, function, index);
     let types = ModuleSummary::of_types(module, &slot);
     let has_own_arrays = module.shared.iter().next().is_some()
         || module.functions.iter().any(|(_, it)| it.local_arrays.iter().next().is_some());
@@ -181,8 +181,8 @@ fn give_up(module: &Module, function: &Function, id: FuncId, found: &mut ModuleS
     });
 }
 
-/// The range of an argument of a launch.
-fn slot(module: &Module, function: &Function, index: usize) -> Interval {
+/// The range of an argument of a launch for which the module's assumptions hold.
+pub(crate) fn argument_range(module: &Module, function: &Function, index: usize) -> Interval {
     let local = &function.locals[function.params[index]];
     let all = Interval::of_type(local.ty);
     let known = match function.slots.get(index) {

@@ -10,8 +10,9 @@ use inkwell::{
     values::{BasicValueEnum, IntValue},
 };
 
-use super::kernel::below;
+use super::kernel::within;
 use crate::{
+    analysis::Interval,
     backend::llvm::{Division, FunctionEmitter, Result, internal},
     request::GpuCode,
 };
@@ -45,7 +46,7 @@ pub(super) fn call<'ctx>(
                 cx.attribute(function, attribute);
             }
             if nonneg {
-                function.add_attribute(AttributeLoc::Return, below(cx, bits, 1 << (bits - 1)));
+                function.add_attribute(AttributeLoc::Return, within(cx, bits, Interval::new(0, (1 << (bits - 1)) - 1)));
             }
             function
         }

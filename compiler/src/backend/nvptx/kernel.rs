@@ -13,6 +13,7 @@ use inkwell::{
 use weft_artifact::{ALIGNED, ArgItem, SlotField, SlotSource};
 
 use crate::{
+    analysis::{Interval, argument_range},
     backend::{
         llvm::{FunctionEmitter, ModuleContext, Result, internal},
         symbol,
@@ -28,8 +29,9 @@ pub(super) const PTX_KERNEL: u32 = 71;
 pub(super) fn declare<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: &ir::Function) -> Result<FunctionValue<'ctx>> {
     let context = cx.types.context;
     let mut params = Vec::new();
-    for &local in &kernel.params {
-        params.push(cx.types.memory(kernel.locals[local].ty)?.into());
+    for (index, &local) in kernel.params.iter().enumerate() {
+        let ty = if is_narrow(cx.ir, kernel, index) { Type::I32 } else { kernel.locals[local].ty };
+        params.push(cx.types.memory(ty)?.into());
     }
     let value = cx.module.add_function(&symbol(&kernel.name), context.void_type().fn_type(&params, false), None);
     value.set_call_conventions(PTX_KERNEL);
@@ -67,10 +69,18 @@ pub(super) fn describe<'ctx>(
                 value.add_attribute(place, attribute("noalias", 0));
             }
         }
-        Type::Scalar(scalar) if local.nonneg && scalar.is_signed_int() => {
-            let bits = scalar.size_bytes() as u32 * 8;
-            let end = extent_end(cx, function, slot).unwrap_or(1 << (bits - 1));
-            value.add_attribute(place, below(cx, bits, end));
+        Type::Scalar(scalar) if scalar.is_int() => {
+            let mut range = argument_range(cx.ir, function, slot);
+            if let Some(end) = extent_end(cx, function, slot) {
+                range = range.meet(Interval::new(0, i128::from(end) - 1));
+            }
+            let Some(BasicValueEnum::IntValue(param)) = value.get_nth_param(param) else { return };
+            let bits = param.get_type().get_bit_width();
+            let is_half = u64::from(bits) < scalar.size_bytes() * 8;
+            let all = Interval::of_type(if is_half { Type::I32 } else { local.ty });
+            if range != all && !range.is_none() {
+                value.add_attribute(place, within(cx, bits, range));
+            }
         }
         Type::Scalar(_) => {}
     }
@@ -111,15 +121,26 @@ fn is_only_read(cx: &ModuleContext<'_, '_>, function: &ir::Function, index: usiz
     cx.ir.params.get(*param as usize).is_some_and(|param| param.access.reads && !param.access.writes)
 }
 
-/// `range(iN 0, end)`.
-pub(super) fn below(cx: &ModuleContext<'_, '_>, bits: u32, end: u64) -> Attribute {
+/// `range(iN low, end)`, for an interval that is neither empty nor the whole type.
+pub(super) fn within(cx: &ModuleContext<'_, '_>, bits: u32, range: Interval) -> Attribute {
     let kind = Attribute::get_named_enum_kind_id("range");
-    let (low, high) = ([0_u64], [end]);
+    // LLVM takes bounds modulo 2^N, and reads only the lower N bits of a word.
+    let mask = u64::MAX >> (64 - bits);
+    let (low, high) = ([range.low as u64 & mask], [(range.high + 1) as u64 & mask]);
     let context = cx.types.context.as_ctx_ref();
     // SAFETY: the context is alive; each bound has one word, as LLVM expects up to 64 bits; LLVM copies them.
     let range = unsafe { LLVMCreateConstantRangeAttribute(context, kind, bits, low.as_ptr(), high.as_ptr()) };
     // SAFETY: `range` is the attribute just made.
     unsafe { Attribute::new(range) }
+}
+
+/// Whether a slot of 64 bits is a parameter of 32, because its value fits in every launch. The driver copies as many bytes
+/// of a slot as the parameter has, and those of the lower half come first. LLVM cannot narrow a parameter, and extends the
+/// lower half by two shifts, which `ptxas` does not combine with products.
+fn is_narrow(module: &ir::Module, kernel: &ir::Function, slot: usize) -> bool {
+    let ty = kernel.locals[kernel.params[slot]].ty;
+    let is_wide = ty.scalar().is_some_and(|scalar| scalar.is_int() && scalar.size_bytes() == 8);
+    is_wide && argument_range(module, kernel, slot).fits(Type::I32)
 }
 
 /// Stores the arguments into the stack slots of their locals.
@@ -136,6 +157,17 @@ pub(super) fn receive(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
                 // A `bool` from the host is a byte: every value but 0 is true.
                 let zero = byte.get_type().const_zero();
                 let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
+                emitter.set_local(local, value.into())?;
+            }
+            BasicValueEnum::IntValue(half)
+                if function.kind == FunctionKind::Kernel && is_narrow(emitter.cx.ir, function, index) =>
+            {
+                let wide = emitter.cx.types.context.i64_type();
+                let value = if argument_range(emitter.cx.ir, function, index).is_nonneg() {
+                    emitter.builder.build_int_z_extend(half, wide, "")?
+                } else {
+                    emitter.builder.build_int_s_extend(half, wide, "")?
+                };
                 emitter.set_local(local, value.into())?;
             }
             other @ (BasicValueEnum::ArrayValue(_)

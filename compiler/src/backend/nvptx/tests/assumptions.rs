@@ -2,7 +2,7 @@
 
 use weft_artifact::{Access, Assumptions, Scalar};
 
-use super::ptx;
+use super::{ptx, saxpy};
 use crate::{
     backend::testing::{KernelBuilder, SPAN},
     ir::{BinaryOp, Module, Op, StmtKind},
@@ -77,4 +77,14 @@ fn neighbours_of_aligned_arrays_are_one_load() {
     assert!(aligned.contains("ld.global.v2.b32"), "{aligned}");
     let plain = neighbours(Assumptions::NONE);
     assert!(!plain.contains(".v2"), "{plain}");
+}
+
+#[test]
+fn small_integers_are_parameters_of_32_bits() {
+    let mut module = saxpy();
+    let plain = ptx(&module);
+    assert!(plain.contains(".param .u64 saxpy_param_0"), "{plain}");
+    (module.assumptions, module.gains) = (Assumptions { small: true, ..Assumptions::NONE }, Assumptions::ALL);
+    let small = ptx(&module);
+    assert!(small.contains(".param .u32 saxpy_param_0"), "{small}");
 }
