@@ -130,7 +130,10 @@ public:
     bool is_signed = !of_a.isAllNonNegative() || !of_b.isAllNonNegative();
     unsigned bits = of_a.getBitWidth();
     bool fits = bits == 64 && (is_signed ? fits_signed(of_a) && fits_signed(of_b) : fits_bits(of_a) && fits_bits(of_b));
-    if (is_signed && of_b.isAllNonNegative()) return by_nonneg(builder, kind, a, b, fits);
+    if (is_signed && of_b.isAllNonNegative()) {
+      bool short_divisor = !of_b.isEmptySet() && bits == 64 && of_b.getSignedMax().isSignedIntN(32);
+      return by_nonneg(builder, kind, a, b, fits, short_divisor);
+    }
     return divide(builder, kind, a, b, is_signed, fits);
   }
 
@@ -216,18 +219,21 @@ private:
     return evolution.isKnownPredicateAt(predicate, evolution.getSCEV(left), evolution.getSCEV(right), &at);
   }
 
-  /* With a divisor that is not negative, the sign of the remainder decides on the correction. */
-  static Value *by_nonneg(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool fits) {
+  /* With a divisor that is not negative, the sign of the remainder decides on the correction. The remainder by a divisor
+   * of 32 bits has 32 bits, whatever the dividend. */
+  static Value *by_nonneg(llvm::IRBuilder<> &builder, Kind kind, Value *a, Value *b, bool fits, bool short_divisor) {
     llvm::Type *whole = a->getType(), *type = fits ? builder.getInt32Ty() : whole;
     Value *dividend = builder.CreateTrunc(a, type), *divisor = builder.CreateTrunc(b, type);
     Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
     Value *bad = builder.CreateICmpEQ(divisor, zero);
     Value *safe = builder.CreateSelect(bad, one, divisor);
     Value *remainder = builder.CreateSRem(dividend, safe);
-    Value *below = builder.CreateICmpSLT(remainder, zero);
+    Value *half = short_divisor && kind.is_remainder ? builder.CreateTrunc(remainder, builder.getInt32Ty()) : remainder;
+    Value *below = builder.CreateICmpSLT(half, llvm::ConstantInt::get(half->getType(), 0));
     Value *result;
     if (kind.is_remainder) {
-      result = builder.CreateSelect(below, builder.CreateAdd(remainder, safe), remainder);
+      Value *above = builder.CreateAdd(half, builder.CreateTrunc(safe, half->getType()));
+      result = builder.CreateSelect(below, above, half);
     } else {
       Value *quotient = builder.CreateSDiv(dividend, safe);
       quotient = builder.CreateSelect(below, builder.CreateSub(quotient, one), quotient);
@@ -405,7 +411,9 @@ struct ExpandConstants : llvm::PassInfoMixin<ExpandConstants> {
 bool is_short_divisor(const Value *divisor, const llvm::DataLayout &layout, const llvm::Instruction &at) {
   ConstantRange range = llvm::computeConstantRange(divisor, /*ForSigned=*/true, /*UseInstrInfo=*/true, nullptr, &at)
                             .intersectWith(ConstantRange::fromKnownBits(llvm::computeKnownBits(divisor, layout), true));
-  return range.isEmptySet() || (range.getSignedMin().isStrictlyPositive() && range.getSignedMax().isSignedIntN(32));
+  if (range.isEmptySet()) return true;
+  return !range.getSignedMin().isNegative() && range.getSignedMax().isSignedIntN(32) &&
+         (!range.getSignedMin().isZero() || llvm::isKnownNonZero(divisor, llvm::SimplifyQuery(layout, &at)));
 }
 
 /* Both results of one division, at one instruction. */
@@ -431,16 +439,34 @@ void branch_on_width(const WideDivision &division, const llvm::DataLayout &layou
   llvm::SplitBlockAndInsertIfThenElse(fits, first->getIterator(), &then, &otherwise);
   for (llvm::BinaryOperator *operation : division.operations) {
     builder.SetInsertPoint(then);
-    Value *result = builder.CreateSExt(builder.CreateBinOp(operation->getOpcode(), low, divisor), wide);
+    Value *result = builder.CreateBinOp(operation->getOpcode(), low, divisor);
     auto *copy = operation->clone();
     copy->insertBefore(otherwise->getIterator());
+    Value *other = copy;
+    /* If only the lower half is used, it alone is joined. */
+    bool is_half = llvm::all_of(operation->users(), [&](const llvm::User *user) {
+      return llvm::isa<llvm::TruncInst>(user) && user->getType() == narrow;
+    });
+    if (is_half) {
+      builder.SetInsertPoint(otherwise);
+      other = builder.CreateTrunc(copy, narrow);
+    } else {
+      result = builder.CreateSExt(result, wide);
+    }
     llvm::BasicBlock *joined = then->getSuccessor(0);
     builder.SetInsertPoint(joined, joined->begin());
-    llvm::PHINode *either = builder.CreatePHI(wide, 2);
+    llvm::PHINode *either = builder.CreatePHI(result->getType(), 2);
     either->addIncoming(result, then->getParent());
-    either->addIncoming(copy, otherwise->getParent());
+    either->addIncoming(other, otherwise->getParent());
     either->takeName(operation);
-    operation->replaceAllUsesWith(either);
+    if (is_half) {
+      for (llvm::User *user : llvm::make_early_inc_range(operation->users())) {
+        user->replaceAllUsesWith(either);
+        llvm::cast<llvm::Instruction>(user)->eraseFromParent();
+      }
+    } else {
+      operation->replaceAllUsesWith(either);
+    }
     operation->eraseFromParent();
   }
 }
