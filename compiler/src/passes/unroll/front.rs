@@ -18,7 +18,7 @@ use weft_artifact::Scalar;
 
 use super::{
     Constant,
-    strided::{Strided, changes_global, is_global},
+    strided::{Strided, delays_loads, is_global},
 };
 use crate::ir::{
     BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind, Stmt, StmtKind,
@@ -42,7 +42,7 @@ pub(super) fn front(
     if !has_effects {
         return vec![false; iteration.len()];
     }
-    let held_up = changes_global(function, iteration);
+    let held_up = delays_loads(function, iteration);
     let may_load = |function: &Function, pointer| {
         is_global(function, pointer) && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
     };
@@ -174,7 +174,7 @@ pub(super) fn iterations(
     let mut body = Block::new();
     let moved = |is: bool| iteration.iter().zip(front).filter(move |(_, front)| **front == is).map(|(stmt, _)| stmt);
     let in_front: Vec<&Stmt> = moved(true).collect();
-    let ranks = if changes_global(function, iteration) { ranks(function, &in_front) } else { vec![0; in_front.len()] };
+    let ranks = if delays_loads(function, iteration) { ranks(function, &in_front) } else { vec![0; in_front.len()] };
     let mut renamed = Vec::new();
     for number in 0..count {
         // After the loop the locals have the values of the last iteration.

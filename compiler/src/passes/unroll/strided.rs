@@ -12,17 +12,21 @@
 //! ```
 //!
 //! LLVM unrolls loops with a step of one. It skips strided ones, since their trip count is a division; the test above
-//! needs none. The pass handles only loops with a 64-bit counter that counts up from a non-negative number, and whose
-//! bodies read global memory and have no loop, barrier, call or jump: the loads of all iterations can then be hoisted
-//! ([`super::front`]). The bodies may write shared and local memory. They may write global memory if the arrays that an
-//! iteration reads do not overlap those that it writes. The order of the iterations is preserved.
+//! needs none. It skips loops with convergent operations, too, because the lanes of a warp may run different numbers of
+//! iterations, and so reach different copies of an operation. For shuffles this is legal: a lane waits for those of its
+//! mask to reach any shuffle, and unrolling changes no lane's sequence of them.
+//!
+//! The pass handles only loops with a 64-bit counter that counts up from a non-negative number, and whose bodies read
+//! global memory and have no loop, barrier, call or jump: the loads of all iterations can then be hoisted
+//! ([`super::front`]). The bodies may write shared and local memory. They may write global memory, and shuffle, if the
+//! arrays that an iteration reads do not overlap those that it writes. The order of the iterations is preserved.
 
 use weft_artifact::Scalar;
 
 use super::{Constant, front, mentions_grid};
 use crate::{
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Space, Stmt, StmtKind,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Op, Space, Stmt, StmtKind,
         SyncScope, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
@@ -98,11 +102,12 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     if function.exprs[now].kind != ExprKind::Local(*counter) || !local.nonneg || local.ty != Type::I64 {
         return None;
     }
-    let steps = function.int(stride).is_some_and(|stride| (2..=LARGEST_STRIDE).contains(&stride));
+    let (head, iteration) = body.split_first()?;
+    let least = if shuffles(iteration) { 1 } else { 2 };
+    let steps = function.int(stride).is_some_and(|stride| (least..=LARGEST_STRIDE).contains(&stride));
     if !steps && function.local(stride).is_none() {
         return None;
     }
-    let (head, iteration) = body.split_first()?;
     let ExprKind::Unary(UnaryOp::Not, goes_on) = function.exprs[head.kind.exit_condition()?].kind else { return None };
     let stop = upper_bound(function, goes_on, *counter)?;
     // A loop that writes with a stride of the whole grid is not unrolled: one iteration of each thread saturates
@@ -144,7 +149,8 @@ fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constan
             StmtKind::Store { pointer, .. } => may_change(*pointer),
             StmtKind::Op { op, results, args } => {
                 let row = op.row();
-                let moves = !row.orders && row.together == SyncScope::None && !row.outside && !row.may_fault;
+                let moves = !row.orders && row.together == SyncScope::None && !row.outside && !row.may_fault
+                    || matches!(op, Op::Shuffle(_));
                 moves && !results.contains(&counter) && args.iter().all(may_change_if_pointer)
             }
             StmtKind::Call { .. }
@@ -154,7 +160,7 @@ fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constan
             | StmtKind::Return(_) => false,
         };
     });
-    let held_up = changes_global(function, iteration);
+    let held_up = delays_loads(function, iteration);
     let may_be_first = |pointer| !held_up || constant.is_some_and(|constant| constant.holds(function, pointer));
     // A load that depends on memory that an earlier iteration changes has to wait even in an unrolled loop.
     let (mut reads, mut waits) = (false, false);
@@ -172,14 +178,22 @@ fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constan
     reads && !waits && plain
 }
 
-/// Whether an iteration changes global memory.
-pub(super) fn changes_global(function: &Function, iteration: &[Stmt]) -> bool {
+/// Whether an iteration shuffles values.
+fn shuffles(iteration: &[Stmt]) -> bool {
+    let mut found = false;
+    for_each_stmt(iteration, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Op { op: Op::Shuffle(_), .. }));
+    found
+}
+
+/// Whether an iteration changes global memory, or synchronizes with threads that may.
+pub(super) fn delays_loads(function: &Function, iteration: &[Stmt]) -> bool {
     let mut changes = false;
     for_each_stmt(iteration, &mut |stmt| {
         changes |= match &stmt.kind {
             StmtKind::Store { pointer, .. } => !is_own(function, *pointer),
-            StmtKind::Op { args, .. } => {
-                args.iter().any(|arg| function.exprs[*arg].ty.scalar().is_none() && !is_own(function, *arg))
+            StmtKind::Op { op, args, .. } => {
+                op.row().together != SyncScope::None
+                    || args.iter().any(|arg| function.exprs[*arg].ty.scalar().is_none() && !is_own(function, *arg))
             }
             StmtKind::Assign(..)
             | StmtKind::If { .. }
