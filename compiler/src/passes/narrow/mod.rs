@@ -91,10 +91,10 @@ fn narrow_function(
     kept: BTreeSet<LocalId>,
 ) {
     let is_narrow = |address| addresses.is_some_and(|addresses| addresses.is_narrow(address));
-    let locals = narrow_locals(function, ranges, &is_narrow, &kept);
+    let (locals, saturated) = narrow_locals(function, ranges, (&is_narrow, addresses.is_some()), &kept);
     let body = std::mem::take(&mut function.body);
     let guard = address::Guard::Outside;
-    let mut pass = Narrow { function, ranges, addresses, locals, kept, guard, before_branch: Block::new() };
+    let mut pass = Narrow { function, ranges, addresses, locals, saturated, kept, guard, before_branch: Block::new() };
     let body = pass.block(body);
     let Narrow { function, locals, .. } = pass;
     for (id, ty) in locals {
@@ -108,14 +108,14 @@ fn narrow_function(
     function.body = body;
 }
 
-/// The locals that become narrow, and their types: those with values that fit 32 bits, and those of which only the
-/// lower halves are used.
+/// The locals that become narrow, and their types: those with values that fit 32 bits, those of which only the lower
+/// halves are used, and those that may saturate, which are also returned alone.
 fn narrow_locals(
     function: &Function,
     ranges: &Ranges,
-    is_narrow: &dyn Fn(ExprId) -> bool,
+    (is_narrow, is_gpu): (&dyn Fn(ExprId) -> bool, bool),
     kept: &BTreeSet<LocalId>,
-) -> BTreeMap<LocalId, Type> {
+) -> (BTreeMap<LocalId, Type>, BTreeSet<LocalId>) {
     let mut free: BTreeSet<LocalId> =
         function.locals.iter().filter(|(_, local)| local.ty == Type::I64).map(|(id, _)| id).collect();
     for param in &function.params {
@@ -135,10 +135,13 @@ fn narrow_locals(
     // A counter that saturates at the maximum of its type must retain its type.
     let wrapping = large.iter().copied().filter(|local| !function.locals[*local].counts).collect();
     let halves = halves::lower_halves(function, ranges, is_narrow, wrapping);
-    let unsigned = large.into_iter().filter(|local| !halves.contains(local) && fits(*local, UNSIGNED));
+    let left = large.iter().copied().filter(|local| is_gpu && !halves.contains(local)).collect();
+    let saturated = saturated::saturated_locals(function, ranges, left);
+    let is_left = |local: &LocalId| !halves.contains(local) && !saturated.contains(local);
+    let unsigned = large.into_iter().filter(|local| is_left(local) && fits(*local, UNSIGNED));
     let mut narrow: BTreeMap<LocalId, Type> = unsigned.map(|local| (local, UNSIGNED)).collect();
-    narrow.extend(small.into_iter().chain(halves).map(|local| (local, Type::I32)));
-    narrow
+    narrow.extend(small.into_iter().chain(halves).chain(saturated.iter().copied()).map(|local| (local, Type::I32)));
+    (narrow, saturated)
 }
 
 /// Loop counters in addresses of global memory, and their copies. LLVM strength-reduces them to pointers with a
@@ -216,6 +219,8 @@ struct Narrow<'a> {
     /// The addresses that become narrow; `None` on a CPU, where addresses remain wide.
     addresses: Option<&'a address::Addresses>,
     locals: BTreeMap<LocalId, Type>,
+    /// Those of them that hold values [clamped to 32 bits](saturated).
+    saturated: BTreeSet<LocalId>,
     /// Values that remain wide although they would fit.
     kept: BTreeSet<LocalId>,
     /// Where the current statement is.
@@ -264,6 +269,9 @@ impl Narrow<'_> {
 
     fn stmt(&mut self, Stmt { kind, span }: Stmt) -> Stmt {
         let kind = match kind {
+            StmtKind::Assign(local, value) if self.saturated.contains(&local) => {
+                StmtKind::Assign(local, self.saturated(value))
+            }
             StmtKind::Assign(local, value) if let Some(&ty) = self.locals.get(&local) => {
                 let narrow = self.narrow(value);
                 StmtKind::Assign(local, self.as_type(narrow, ty))
