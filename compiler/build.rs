@@ -52,6 +52,7 @@ const CPP: &[&str] = &[
     "src/backend/nvptx/nvvm/intrinsics.cpp",
     "src/backend/nvptx/nvvm/module.cpp",
     "src/backend/nvptx/nvvm/nvvm_intrinsics.cpp",
+    "src/backend/nvptx/partial_unrolling.cpp",
     "src/backend/nvptx/passes.cpp",
     "src/backend/nvptx/spins.cpp",
     "src/backend/nvptx/unrolling.cpp",
@@ -91,6 +92,7 @@ fn main() {
         "nvptx/switches",
         "nvptx/exits",
         "nvptx/full_unrolling",
+        "nvptx/partial_unrolling",
         "nvptx/nvvm/printer",
     ] {
         println!("cargo:rerun-if-changed=src/backend/{header}.h");

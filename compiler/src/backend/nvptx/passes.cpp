@@ -25,6 +25,7 @@
 #include "exits.h"
 #include "full_unrolling.h"
 #include "heads.h"
+#include "partial_unrolling.h"
 #include "switches.h"
 
 namespace {
@@ -192,6 +193,7 @@ extern "C" LLVMErrorRef weft_nvptx_passes(LLVMModuleRef module_ref, const char *
     weft::register_exits(builder);
     weft::register_full_unrolling(builder);
     weft::register_heads(builder);
+    weft::register_partial_unrolling(builder);
   };
   if (LLVMErrorRef error = weft::run_passes(module, pipeline, machine, is_large, prepare)) return error;
   hidden.forget(module);
