@@ -38,6 +38,8 @@ const CPP: &[&str] = &[
     "src/backend/host/cpu.cpp",
     "src/backend/llvm/decided.cpp",
     "src/backend/host/passes.cpp",
+    "src/backend/nvptx/clamps.cpp",
+    "src/backend/nvptx/comparisons.cpp",
     "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",

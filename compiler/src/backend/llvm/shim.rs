@@ -46,6 +46,8 @@ unsafe extern "C" {
     fn weft_narrow_sums(module: LLVMModuleRef);
     fn weft_keep_quotients(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
+    fn weft_narrow_clamps(module: LLVMModuleRef);
+    fn weft_narrow_comparisons(module: LLVMModuleRef);
     fn weft_disable_unrolling(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
     fn weft_keep_in_branches(module: LLVMModuleRef);
@@ -183,6 +185,14 @@ pub(crate) fn unroll(back: InstructionValue<'_>) {
 pub(crate) fn of_program(back: InstructionValue<'_>) {
     // SAFETY: the instruction is alive, and so is its context; the text ends with a NUL.
     unsafe { weft_loop_hint(back.as_value_ref(), c"weft.of_program".as_ptr()) };
+}
+
+/// Computes clamps and comparisons of 64-bit values that fit 32 bits in 32.
+pub(crate) fn narrow_comparisons(module: &Module<'_>) {
+    // SAFETY: the module is alive, and no other code uses it or its context.
+    unsafe { weft_narrow_clamps(module.as_mut_ptr()) };
+    // SAFETY: as above.
+    unsafe { weft_narrow_comparisons(module.as_mut_ptr()) };
 }
 
 /// Prevents ptxas from unrolling loops whose counters it miscompiles.

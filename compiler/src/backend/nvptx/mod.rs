@@ -126,6 +126,9 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
                     keep(cx);
                 }
                 unread::remove(cx.module);
+                if cx.options.opt {
+                    shim::narrow_comparisons(cx.module);
+                }
                 shim::disable_unrolling(cx.module);
                 shim::look_before_spinning(cx.module);
                 absolute::rewrite(cx.types.context, cx.module)?;
