@@ -71,6 +71,14 @@ impl Rematerializable {
     pub(crate) fn value(&self, local: LocalId) -> Option<ExprId> {
         self.values.get(local.index()).copied().flatten()
     }
+
+    /// The value of a rematerializable local, which is no such local itself; other expressions as they are.
+    pub(crate) fn resolve(&self, function: &Function, mut id: ExprId) -> ExprId {
+        while let Some(value) = function.local(id).and_then(|local| self.value(local)) {
+            id = value;
+        }
+        id
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,12 +23,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    analysis::Rematerializable,
+    analysis::{Rematerializable, same},
     backend::host::plan::normalize::unroll,
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
-        for_each_stmt,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -318,7 +317,8 @@ impl Rewrite<'_> {
         }
         let dividend = self.dividend(dividend)?;
         let by = self.of_launch(by)?;
-        let known = self.divisions.iter().position(|known| known.dividend == dividend && self.same(known.by, by));
+        let known =
+            self.divisions.iter().position(|known| known.dividend == dividend && same(self.function, known.by, by));
         if known.is_some() || self.divisions.len() == MAX_DIVISIONS {
             return known;
         }
@@ -351,31 +351,9 @@ impl Rewrite<'_> {
         all.then(|| self.push(kind, ty, id))
     }
 
-    /// `true` if two expressions without locals of a thread are the same computation.
-    fn same(&self, a: ExprId, b: ExprId) -> bool {
-        let (one, other) = (&self.function.exprs[a], &self.function.exprs[b]);
-        let parts = |id: ExprId| {
-            let mut parts = Vec::new();
-            for_each_expr(self.function, id, &mut |part| parts.push(part));
-            parts
-        };
-        // Both lists are in the same order, so equal shapes at each index mean equal trees.
-        let (parts_a, parts_b) = (parts(a), parts(b));
-        let shape = |id: ExprId| {
-            let Expr { kind, ty, .. } = self.function.exprs[id].clone();
-            (kind.map_operands(&mut |_| ExprId::new(0)), ty)
-        };
-        one.ty == other.ty
-            && parts_a.len() == parts_b.len()
-            && parts_a.iter().zip(&parts_b).all(|(&a, &b)| shape(a) == shape(b))
-    }
-
     /// The value of a rematerializable local; other expressions as they are.
-    fn named(&self, mut id: ExprId) -> ExprId {
-        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
-            id = value;
-        }
-        id
+    fn named(&self, id: ExprId) -> ExprId {
+        self.fixed.resolve(self.function, id)
     }
 
     /// `true` if a value is the thread's global index.
@@ -397,7 +375,7 @@ impl Rewrite<'_> {
             None => self.first = Some(self.first_of_block(factor, id)),
             Some(first) => {
                 let ExprKind::Binary(_, _, known) = self.function.exprs[first].kind else { return false };
-                self.unlike |= !self.same(known, factor);
+                self.unlike |= !same(self.function, known, factor);
             }
         }
         true

@@ -126,14 +126,7 @@ fn is_pair(peeler: &Peeler<'_>, id: ExprId, (index, bits): (ExprId, ExprId)) -> 
 /// `true` if two expressions are the same computation of values that do not change within a thread.
 fn is_same(peeler: &Peeler<'_>, a: ExprId, b: ExprId) -> bool {
     let function: &Function = peeler.function;
-    let value = |id: ExprId| {
-        let mut id = id;
-        while let Some(known) = function.local(id).and_then(|local| peeler.fixed.value(local)) {
-            id = known;
-        }
-        id
-    };
-    let (a, b) = (value(a), value(b));
+    let (a, b) = (peeler.fixed.resolve(function, a), peeler.fixed.resolve(function, b));
     if a == b {
         return true;
     }

@@ -311,10 +311,7 @@ impl Rows<'_> {
                 self.position(self.plan.fixed.value(local)?, effort)
             }
             Class::Arith(Arith::Convert(inner)) => {
-                let mut inner = inner;
-                while let Some(value) = self.function.local(inner).and_then(|local| self.plan.fixed.value(local)) {
-                    inner = value;
-                }
+                let inner = self.plan.fixed.resolve(self.function, inner);
                 let is_thread =
                     matches!(self.function.class(inner), Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))));
                 is_thread.then_some(Position { threads: 1, ..Position::default() })

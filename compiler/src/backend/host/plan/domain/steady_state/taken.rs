@@ -1,7 +1,7 @@
 //! The assumptions of the steady state, and the guard that tests them.
 
 use crate::{
-    analysis::any_expr,
+    analysis::{any_expr, same},
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::steady_state::{Between, MAX_CONDITIONS, MAX_TERM, Specializer, Sum},
@@ -129,26 +129,13 @@ impl Specializer<'_, '_> {
     }
 
     /// The value of a rematerializable local; other expressions as they are.
-    pub(super) fn named(&self, mut root: ExprId) -> ExprId {
-        while let Some(value) = self.function().local(root).and_then(|local| self.peeler.fixed.value(local)) {
-            root = value;
-        }
-        root
+    pub(super) fn named(&self, root: ExprId) -> ExprId {
+        self.peeler.fixed.resolve(self.function(), root)
     }
 
     /// `true` if two expressions of rematerializable and uniform values are the same computation.
     pub(super) fn same(&self, a: ExprId, b: ExprId) -> bool {
-        let (a, b) = (&self.function().exprs[a], &self.function().exprs[b]);
-        let operands = |kind: &ExprKind| {
-            let mut all = Vec::new();
-            let leaf = kind.clone().map_operands(&mut |id| {
-                all.push(id);
-                ExprId::new(0)
-            });
-            (leaf, all)
-        };
-        let ((a_kind, a_operands), (b_kind, b_operands)) = (operands(&a.kind), operands(&b.kind));
-        a.ty == b.ty && a_kind == b_kind && a_operands.iter().zip(&b_operands).all(|(&a, &b)| self.same(a, b))
+        same(self.function(), a, b)
     }
 
     // --- The guard ---
