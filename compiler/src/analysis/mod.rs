@@ -1,6 +1,7 @@
 //! Analyses of a module's IR, which passes and both back ends use. They do not depend on LLVM or a target, and are
 //! conservative: an analysis assumes the worst of what it does not know.
 
+pub(crate) mod affine;
 mod copied;
 mod disjoint;
 mod interval;

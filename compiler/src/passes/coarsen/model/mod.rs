@@ -246,7 +246,7 @@ pub(super) fn merges(prepared: &Prepared) -> bool {
         {
             let width = i128::from(elem.size_bytes()) * i128::from(prepared.plan.factors.threads[0]);
             let at = places.sum(pointer, [0; 3]);
-            all &= at.iter().all(|(atoms, factor)| factor % width == 0 || atoms.len() == 1 && *factor == 1);
+            all &= at.terms().all(|(atoms, factor)| factor % width == 0 || atoms.len() == 1 && factor == 1);
         }
     };
     for_each_stmt(&function.body, &mut |stmt| {

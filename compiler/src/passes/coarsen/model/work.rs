@@ -7,19 +7,16 @@ use std::{
 };
 
 use super::{
-    copy_addresses::{CopyAddresses, Sum, split},
+    copy_addresses::CopyAddresses,
     data::{Data, is_float},
 };
 use crate::{
+    analysis::affine::{Polynomial, Stride, estimated_stride},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Op, Space,
         StmtKind, Type, UnaryOp, for_each_expr, for_each_stmt,
     },
-    passes::coarsen::{
-        CopyLocals,
-        order::{Growth, growth, growths},
-        vary::Vary,
-    },
+    passes::coarsen::{CopyLocals, order, vary::Vary},
 };
 
 /// The assumed trip count of a loop of unknown trip count, and the maximum that is counted for a constant one.
@@ -99,8 +96,8 @@ impl Kernel<'_> {
 /// Estimates the work of a thread.
 pub(super) fn of(kernel: &Kernel<'_>, places: &mut CopyAddresses<'_>) -> Result<Work, Refusal> {
     let data = Data::of(kernel.function);
-    let growths = growths(kernel.function, kernel.copies_of);
-    let mut estimate = WorkEstimate { kernel, places, data, growths, work: Work::default() };
+    let strides = order::strides(kernel.function, kernel.copies_of);
+    let mut estimate = WorkEstimate { kernel, places, data, strides, work: Work::default() };
     estimate.block(&kernel.function.body, 1.0, false)?;
     Ok(estimate.work)
 }
@@ -109,7 +106,8 @@ struct WorkEstimate<'a, 'b> {
     kernel: &'a Kernel<'a>,
     places: &'a mut CopyAddresses<'b>,
     data: Data,
-    growths: Vec<Growth>,
+    /// By the local's index: its stride along x.
+    strides: Vec<Stride>,
     work: Work,
 }
 
@@ -180,7 +178,7 @@ impl WorkEstimate<'_, '_> {
         let mut of_threads = HashSet::new();
         let mut bytes_of = BTreeMap::new();
         // Grouped by the variable part of the address: the constant offsets, each with its pointer.
-        let mut groups: BTreeMap<(i128, Sum), BTreeMap<i128, ExprId>> = BTreeMap::new();
+        let mut groups: BTreeMap<(i128, Polynomial), BTreeMap<i128, ExprId>> = BTreeMap::new();
         for &pointer in pointers {
             let Type::Ptr(elem, space) = self.kernel.function.exprs[pointer].ty else { continue };
             let size = i128::from(elem.size_bytes());
@@ -204,7 +202,7 @@ impl WorkEstimate<'_, '_> {
                 if of_thread {
                     of_threads.insert(place.clone());
                 }
-                let (rest, constant) = split(place);
+                let (rest, constant) = place.split();
                 groups.entry((size, rest)).or_default().insert(constant, pointer);
             }
         }
@@ -233,7 +231,7 @@ impl WorkEstimate<'_, '_> {
 
     /// The number of adjacent accesses that merge into one: the widest access whose address is known to be aligned to
     /// its width.
-    fn run(&self, rest: &Sum, places: &[(i128, ExprId)], size: i128) -> usize {
+    fn run(&self, rest: &Polynomial, places: &[(i128, ExprId)], size: i128) -> usize {
         let first = places[0].0;
         let beside = |(at, (constant, _)): (usize, &(i128, ExprId))| *constant == first + at as i128 * size;
         let side_by_side = places.iter().enumerate().take_while(|place| beside(*place)).count();
@@ -241,31 +239,28 @@ impl WorkEstimate<'_, '_> {
             .into_iter()
             .find(|run| {
                 let width = size * *run as i128;
-                let fits = |atoms: &Vec<u32>, factor: i128| {
+                let fits = |(atoms, factor): (&[u32], i128)| {
                     // The start of an array is an atom of its own.
                     factor % width == 0 || (atoms.len() == 1 && factor == 1 && self.kernel.alignment % width == 0)
                 };
-                *run <= side_by_side
-                    && width <= WIDEST
-                    && first % width == 0
-                    && rest.iter().all(|(atoms, factor)| fits(atoms, *factor))
+                *run <= side_by_side && width <= WIDEST && first % width == 0 && rest.terms().all(fits)
             })
             .unwrap_or(1)
     }
 
     /// The number of transactions of an access of a warp.
     fn parts(&self, pointer: ExprId, width: i128) -> f64 {
-        let growth = growth(self.kernel.function, &self.growths, pointer);
+        let stride = estimated_stride(self.kernel.function, 0, &self.strides, pointer);
         let is_shared = matches!(self.kernel.function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
-        let beside = match growth {
-            Growth::By(0) => return 1.0,
+        let beside = match stride {
+            Stride::Constant(0) => return 1.0,
             // Bank conflicts.
-            Growth::By(bytes) if is_shared => {
+            Stride::Constant(bytes) if is_shared => {
                 let words = bytes.unsigned_abs() / BYTES_A_THREAD.unsigned_abs();
                 if words == 0 { 1.0 } else { f64::from(1_u32 << words.trailing_zeros().min(5)) }
             }
-            Growth::By(bytes) => (bytes.unsigned_abs() as f64 / BYTES_A_THREAD as f64).clamp(1.0, 32.0),
-            Growth::New | Growth::Unknown => SCATTERED,
+            Stride::Constant(bytes) => (bytes.unsigned_abs() as f64 / BYTES_A_THREAD as f64).clamp(1.0, 32.0),
+            Stride::Undefined | Stride::Uniform | Stride::Unknown => SCATTERED,
         };
         beside.max(width as f64 / BYTES_A_THREAD as f64)
     }

@@ -14,18 +14,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_artifact::{EXTENT_BITS, SlotField, SlotSource};
+use weft_artifact::EXTENT_BITS;
 
 use crate::{
-    analysis::{Rematerializable, any_expr, same},
+    analysis::{
+        Rematerializable,
+        affine::{Atoms, ByStructure, Polynomial, Precision, is_extent, polynomial},
+        any_expr, same,
+    },
     ir::{
-        Arith, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, Type,
-        for_each_expr, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Class, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt, for_each_expr,
+        for_each_expr_of_stmt, for_each_stmt,
     },
 };
-
-/// The maximum number of monomials of a polynomial.
-const MAX_PRODUCTS: usize = 16;
 
 /// A constant's absolute value is less than two to the power of this.
 const CONSTANT_BITS: u32 = u64::BITS - 2;
@@ -41,14 +42,11 @@ pub(crate) struct Address {
     before: ExprId,
 }
 
-/// Monomials, as sorted numbers of factors, and their coefficients. The empty monomial is the constant term.
-type Polynomial = BTreeMap<Vec<usize>, i128>;
-
 /// The state of the analysis of a function.
 pub(crate) struct Addresses<'a> {
     function: &'a Function,
     fixed: &'a Rematerializable,
-    factors: Vec<ExprId>,
+    factors: ByStructure<'a>,
     /// The polynomials of rematerializable locals.
     locals: BTreeMap<LocalId, Option<Polynomial>>,
     /// All loads of the code are uniform or have unit stride along `x`.
@@ -58,7 +56,8 @@ pub(crate) struct Addresses<'a> {
 impl<'a> Addresses<'a> {
     /// Analyzes the loads of a function's code.
     pub(crate) fn of(function: &'a Function, fixed: &'a Rematerializable, body: &[Stmt]) -> Self {
-        let mut addresses = Self { function, fixed, factors: Vec::new(), locals: BTreeMap::new(), coalesced: true };
+        let factors = ByStructure::new(function);
+        let mut addresses = Self { function, fixed, factors, locals: BTreeMap::new(), coalesced: true };
         let mut loads = Vec::new();
         for_each_stmt(body, &mut |stmt| {
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
@@ -93,45 +92,45 @@ impl<'a> Addresses<'a> {
         if a.scale != b.scale || !self.is_same(a.base, b.base) {
             return false;
         }
-        let mut difference = a.index.clone();
-        for (factors, times) in &b.index {
-            let sum = difference.entry(factors.clone()).or_default();
-            *sum = sum.saturating_sub(*times);
-        }
-        difference.retain(|_, times| *times != 0);
+        let Some(difference) = a.index.clone().plus(&b.index, -1) else { return false };
         let fits = |times: i128, bits: u32| times.unsigned_abs() < 1 << bits;
         // Without unit stride along `x`, LLVM would vectorize the annotated accesses element by element, which does not
         // pay.
         let is_row = self.coalesced && self.is_step(&a.index);
-        let difference: Vec<_> = difference.into_iter().collect();
-        let [(factors, times)] = difference.as_slice() else { return false };
-        match factors.as_slice() {
-            [] => fits(*times, CONSTANT_BITS) && (is_row || self.is_same(a.before, b.before)),
+        let mut terms = difference.terms();
+        let (Some((factors, times)), None) = (terms.next(), terms.next()) else { return false };
+        match factors {
+            [] => fits(times, CONSTANT_BITS) && (is_row || self.is_same(a.before, b.before)),
             // If the extent is 0, the array has no elements, and neither access is executed.
-            [factor] => is_row && self.is_extent(self.factors[*factor]) && fits(*times, CONSTANT_BITS - EXTENT_BITS),
+            &[factor] => {
+                let extent = self.function.local(self.factors.value(factor));
+                let is_extent = extent.is_some_and(|local| is_extent(self.function, local));
+                is_row && is_extent && fits(times, CONSTANT_BITS - EXTENT_BITS)
+            }
             [_, _, ..] => false,
         }
     }
 
     /// Whether an index has unit stride along `x`.
     fn is_step(&self, index: &Polynomial) -> bool {
-        let of_thread: Vec<_> = index.iter().filter(|(factors, _)| self.varies(factors)).collect();
-        matches!(of_thread.as_slice(), [(factors, 1)] if matches!(factors.as_slice(), [factor] if self.is_thread(*factor)))
+        let mut of_thread = index.terms().filter(|(factors, _)| self.varies(factors));
+        let only = of_thread.next().filter(|_| of_thread.next().is_none());
+        matches!(only, Some((&[factor], 1)) if self.is_thread(factor))
     }
 
     /// Whether an index is uniform along `x`.
     fn is_one(&self, index: &Polynomial) -> bool {
-        !index.keys().any(|factors| self.varies(factors))
+        !index.terms().any(|(factors, _)| self.varies(factors))
     }
 
-    fn varies(&self, factors: &[usize]) -> bool {
-        factors.iter().any(|&factor| self.mentions_thread(self.factors[factor]))
+    fn varies(&self, factors: &[u32]) -> bool {
+        factors.iter().any(|&factor| self.mentions_thread(self.factors.value(factor)))
     }
 
-    fn is_thread(&self, factor: usize) -> bool {
-        let mut id = self.factors[factor];
+    fn is_thread(&self, factor: u32) -> bool {
+        let mut id = self.factors.value(factor);
         while let Class::Arith(Arith::Convert(inner)) = self.function.class(id) {
-            id = self.fixed_value(inner);
+            id = self.fixed.resolve(self.function, inner);
         }
         matches!(self.function.class(id), Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))))
     }
@@ -148,21 +147,6 @@ impl<'a> Addresses<'a> {
             });
         }
         mentions
-    }
-
-    fn fixed_value(&self, mut id: ExprId) -> ExprId {
-        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
-            id = value;
-        }
-        id
-    }
-
-    fn is_extent(&self, id: ExprId) -> bool {
-        let Some(local) = self.function.local(id) else { return false };
-        let slots = self.function.params.iter().zip(&self.function.slots);
-        slots.into_iter().any(|(&param, slot)| {
-            param == local && matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. })
-        })
     }
 
     /// Whether two expressions are equal and invariant.
@@ -182,78 +166,23 @@ impl<'a> Addresses<'a> {
 
     /// The polynomial of a value, modulo 2^64.
     fn polynomial(&mut self, id: ExprId) -> Option<Polynomial> {
-        let known = match self.function.class(id) {
-            Class::Leaf(Leaf::Const(Const::Int(value))) => {
-                return Some(BTreeMap::from([(Vec::new(), value)]));
-            }
-            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
-                Some(value) => {
-                    if let Some(known) = self.locals.get(&local) {
-                        return known.clone();
-                    }
-                    let found = self.polynomial(value);
-                    self.locals.insert(local, found.clone());
-                    return found;
-                }
-                None => None,
-            },
-            Class::Arith(Arith::Binary(op, a, b)) if self.function.exprs[id].ty == Type::I64 => match op {
-                BinaryOp::Add | BinaryOp::AddExact => Some((a, b, Some(1))),
-                BinaryOp::Sub | BinaryOp::SubExact => Some((a, b, Some(-1))),
-                BinaryOp::Mul | BinaryOp::MulExact => Some((a, b, None)),
-                BinaryOp::Div
-                | BinaryOp::FloorDiv
-                | BinaryOp::FloorMod
-                | BinaryOp::DivNonneg
-                | BinaryOp::ModNonneg
-                | BinaryOp::Pow
-                | BinaryOp::Min
-                | BinaryOp::Max
-                | BinaryOp::And
-                | BinaryOp::Or
-                | BinaryOp::Xor
-                | BinaryOp::Shl
-                | BinaryOp::Shr => None,
-            },
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
-        };
-        let Some((a, b, times)) = known else { return self.factor(id) };
-        let (a, b) = (self.polynomial(a)?, self.polynomial(b)?);
-        let mut sum = Polynomial::new();
-        let mut add = |factors: Vec<usize>, times: i128| -> Option<()> {
-            let coefficient = sum.entry(factors).or_default();
-            *coefficient = coefficient.checked_add(times)?;
-            Some(())
-        };
-        match times {
-            Some(times) => {
-                a.into_iter().try_for_each(|(factors, often)| add(factors, often))?;
-                b.into_iter().try_for_each(|(factors, often)| add(factors, often.checked_mul(times)?))?;
-            }
-            None => {
-                for (left, often) in &a {
-                    for (right, times) in &b {
-                        let mut factors = [left.as_slice(), right].concat();
-                        factors.sort_unstable();
-                        add(factors, often.checked_mul(*times)?)?;
-                    }
-                }
-            }
+        polynomial(self.function, Precision::Exact, self, id)
+    }
+}
+
+impl Atoms for Addresses<'_> {
+    fn local(&mut self, local: LocalId, read: ExprId) -> Option<Polynomial> {
+        let Some(value) = self.fixed.value(local) else { return self.opaque(read) };
+        if let Some(known) = self.locals.get(&local) {
+            return known.clone();
         }
-        sum.retain(|_, times| *times != 0);
-        (sum.len() <= MAX_PRODUCTS).then_some(sum)
+        let found = self.polynomial(value);
+        self.locals.insert(local, found.clone());
+        found
     }
 
-    /// The polynomial of an opaque value: a factor, which must be invariant.
-    fn factor(&mut self, id: ExprId) -> Option<Polynomial> {
-        if !self.stays(id) {
-            return None;
-        }
-        let known = self.factors.iter().position(|&factor| same(self.function, factor, id));
-        let number = known.unwrap_or_else(|| {
-            self.factors.push(id);
-            self.factors.len() - 1
-        });
-        Some(BTreeMap::from([(vec![number], 1)]))
+    /// A factor, which must be invariant.
+    fn opaque(&mut self, root: ExprId) -> Option<Polynomial> {
+        if self.stays(root) { self.factors.opaque(root) } else { None }
     }
 }

@@ -1,13 +1,14 @@
-//! Stride analysis: how the value of an expression changes from thread to thread along a row, and which conjuncts of a
-//! condition are uniform in a row or bound it.
+//! How the value of an expression changes from thread to thread along a row, and which conjuncts of a condition are
+//! uniform in a row or bound it.
 
-use std::cell::Cell;
-
-use weft_artifact::{EXTENT_BITS, Scalar, SlotField, SlotSource};
+use weft_artifact::Scalar;
 
 use crate::{
-    analysis::Rematerializable,
-    backend::host::plan::plan_ir::{MAX_ROW, MAX_THREADS, Range, SplitCondition},
+    analysis::{
+        Rematerializable,
+        affine::{Along, LocalStride, Magnitude, Precision, Stride, Strides},
+    },
+    backend::host::plan::plan_ir::{MAX_ROW, Range, SplitCondition},
     ir::{
         Arith, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Type,
         UnaryOp,
@@ -25,15 +26,8 @@ pub(crate) enum Form {
     Other,
 }
 
-/// The number of expressions that one query visits. Rematerializable locals are replaced by their values, which can be
-/// large.
-const MAX_VISITED: u32 = 512;
-
-/// The maximum bits of a value to which a thread index can be added without overflow.
-const MAX_BITS: u32 = u64::BITS - 2;
-
-/// The maximum bits of a value of which a few can be added without overflow.
-const MAX_SMALL_BITS: u32 = u64::BITS - 6;
+/// The largest binary logarithm of a divisor that is a shift.
+const MAX_SHIFT: i64 = 57;
 
 /// The state of the analysis.
 pub(crate) struct Forms<'a> {
@@ -129,14 +123,14 @@ impl Forms<'_> {
         let by = i64::try_from(self.function.int(by)?).ok()?;
         let times = if matches!(divide, BinaryOp::FloorDiv | BinaryOp::DivNonneg) && by > 0 {
             by
-        } else if divide == BinaryOp::Shr && (0..i64::from(MAX_SMALL_BITS)).contains(&by) {
+        } else if divide == BinaryOp::Shr && (0..=MAX_SHIFT).contains(&by) {
             1 << by
         } else {
             return None;
         };
         let wide = self.function.exprs[step].ty == Type::I64 && self.form(step) == Form::Step;
-        let fits = |id: ExprId, more: u32| self.bits(id, &Cell::new(MAX_VISITED)) + more <= MAX_BITS;
-        let exact = fits(step, 0) && fits(bound, i64::BITS - times.leading_zeros());
+        let magnitude = self.magnitude();
+        let exact = magnitude.fits(step, 0) && magnitude.fits(bound, i64::BITS - times.leading_zeros());
         let first = |op| Range { value: step, op, bound, times, plus: 0, wraps: false };
         let last = |op| Range { plus: times - 1, ..first(op) };
         let ranges = match op {
@@ -180,11 +174,8 @@ impl Forms<'_> {
     }
 
     /// The value of a rematerializable local; other expressions are returned unchanged.
-    fn known(&self, mut id: ExprId) -> ExprId {
-        while let Some(value) = self.function.local(id).and_then(|local| self.fixed.value(local)) {
-            id = value;
-        }
-        id
+    pub(crate) fn known(&self, id: ExprId) -> ExprId {
+        self.fixed.resolve(self.function, id)
     }
 
     /// Whether a value is `threadIdx.x`.
@@ -199,136 +190,44 @@ impl Forms<'_> {
 
     /// Whether a value with unit stride may overflow within a row.
     pub(crate) fn wraps(&self, value: ExprId) -> bool {
-        self.bits(value, &Cell::new(MAX_VISITED)) > MAX_BITS
+        self.magnitude().wraps(value)
     }
 
     /// Whether an integer is so small that sums of a few such integers are exact in 64 bits.
     pub(crate) fn is_small(&self, root: ExprId) -> bool {
-        self.bits(root, &Cell::new(MAX_VISITED)) <= MAX_SMALL_BITS
+        self.magnitude().is_small(root)
     }
 
-    /// A number of bits such that the integer's absolute value is less than two to the power of it.
-    fn bits(&self, root: ExprId, effort: &Cell<u32>) -> u32 {
-        let expr = &self.function.exprs[root];
-        let unknown = match expr.ty {
-            Type::Scalar(scalar) => 8 * scalar.size_bytes() as u32,
-            Type::Ptr(..) => u64::BITS,
-        };
-        let Some(left) = effort.get().checked_sub(1) else { return unknown };
-        effort.set(left);
-        let known = match expr.kind.class() {
-            Class::Leaf(Leaf::Const(Const::Int(value))) => u128::BITS - value.unsigned_abs().leading_zeros(),
-            Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
-                Some(value) => self.bits(value, effort),
-                None if self.is_extent(local) => EXTENT_BITS,
-                None => unknown,
-            },
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_) | SpecialRegister::BlockDim(_))) => {
-                MAX_ROW.ilog2() + 1
-            }
-            Class::Leaf(Leaf::Special(SpecialRegister::OfRow(_))) => i32::BITS - 1 + MAX_THREADS.ilog2(),
-            Class::Leaf(Leaf::Special(_)) => i32::BITS - 1,
-            Class::Arith(Arith::Convert(a)) if self.function.exprs[a].ty.scalar().is_some_and(Scalar::is_int) => {
-                self.bits(a, effort)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Sub, a, b)) => {
-                self.bits(a, effort).max(self.bits(b, effort)) + 1
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => self.bits(a, effort) + self.bits(b, effort),
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => unknown,
-        };
-        known.min(unknown)
-    }
-
-    /// Whether a local is an extent of an argument.
-    fn is_extent(&self, local: LocalId) -> bool {
-        let slots = self.function.params.iter().zip(&self.function.slots);
-        slots.into_iter().any(|(&param, slot)| {
-            param == local && matches!(slot, SlotSource::Argument { field: SlotField::Shape(_), .. })
-        })
+    fn magnitude(&self) -> Magnitude<'_> {
+        Magnitude { function: self.function, fixed: self.fixed, max_row: MAX_ROW }
     }
 
     /// Whether a value has the same stride, which may be zero, between all neighboring threads of a row. A conservative
     /// test.
     pub(crate) fn has_uniform_stride(&self, root: ExprId) -> bool {
-        let is_same = |id: ExprId| self.form(id) == Form::Same;
-        let expr = &self.function.exprs[root];
-        match expr.kind.class() {
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => true,
-            Class::Leaf(Leaf::Local(local)) if !(self.shared)(local) => {
-                self.fixed.value(local).is_some_and(|value| self.has_uniform_stride(value))
-            }
-            // 32-bit sums may wrap around before they are widened, but a special register does not.
-            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
-                is_same(a)
-                    || matches!(self.function.exprs[self.known(a)].kind, ExprKind::Special(_))
-                        && self.has_uniform_stride(a)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::AddExact, a, b))
-                if expr.ty == Type::I64 =>
-            {
-                self.has_uniform_stride(a) && self.has_uniform_stride(b)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) if expr.ty == Type::I64 => {
-                (self.has_uniform_stride(a) && is_same(b)) || (is_same(a) && self.has_uniform_stride(b))
-            }
-            Class::Address { base, by, .. } => self.has_uniform_stride(base) && self.has_uniform_stride(by),
-            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => is_same(root),
-        }
+        self.stride(root) != Stride::Unknown
     }
 
-    /// The stride of an expression along a row.
+    /// The stride of an expression along a row, if it is uniform or has unit stride.
     pub(crate) fn form(&self, root: ExprId) -> Form {
-        self.form_within(root, &Cell::new(MAX_VISITED))
+        match (self.stride(root), self.function.exprs[root].ty) {
+            (Stride::ZERO, _) => Form::Same,
+            (Stride::Constant(1), Type::Scalar(_)) => Form::Step,
+            (Stride::Constant(_) | Stride::Uniform | Stride::Unknown | Stride::Undefined, _) => Form::Other,
+        }
     }
 
-    fn form_within(&self, root: ExprId, effort: &Cell<u32>) -> Form {
-        // A local may depend on its own value in an earlier iteration.
-        let Some(left) = effort.get().checked_sub(1) else { return Form::Other };
-        effort.set(left);
-        let expr = &self.function.exprs[root];
-        let same = |is: bool| if is { Form::Same } else { Form::Other };
-        let all_same = |ids: &[ExprId]| same(ids.iter().all(|&id| self.form_within(id, effort) == Form::Same));
-        match expr.kind.class() {
-            Class::Leaf(Leaf::Const(_)) => Form::Same,
-            Class::Leaf(Leaf::Base(base)) => same(base.is_of_block()),
-            Class::Leaf(Leaf::Local(local)) if (self.shared)(local) => Form::Same,
-            Class::Leaf(Leaf::Local(local)) => {
-                let value = self.fixed.value(local).or_else(|| (self.sole)(local));
-                value.map_or(Form::Other, |value| self.form_within(value, effort))
+    /// The stride of an expression along a row; of a pointer in bytes.
+    pub(crate) fn stride(&self, root: ExprId) -> Stride {
+        let local = |local: LocalId| {
+            if (self.shared)(local) {
+                return LocalStride::Known(Stride::ZERO);
             }
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(axis))) if axis == self.axis => Form::Step,
-            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => Form::Same,
-            Class::Leaf(Leaf::Special(register)) => same(register.is_of_block()),
-            // Only 64-bit sums preserve a unit stride: a 32-bit index may wrap around within a row.
-            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function.exprs[a].ty == Type::I32 => {
-                self.form_within(a, effort)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => {
-                match (self.form_within(a, effort), self.form_within(b, effort)) {
-                    (Form::Same, Form::Same) => Form::Same,
-                    (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
-                    _ => Form::Other,
-                }
-            }
-            // The exception: 32-bit sums that are marked as exact.
-            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if expr.ty == Type::I32 => {
-                match (self.form_within(a, effort), self.form_within(b, effort)) {
-                    (Form::Same, Form::Same) => Form::Same,
-                    (Form::Step, Form::Same) | (Form::Same, Form::Step) => Form::Step,
-                    _ => Form::Other,
-                }
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 => {
-                match (self.form_within(a, effort), self.form_within(b, effort)) {
-                    (form, Form::Same) => form,
-                    _ => Form::Other,
-                }
-            }
-            Class::Arith(arith) => all_same(&arith.operands()),
-            Class::Address { base, by, .. } => all_same(&[base, by]),
-            Class::Load(_) => Form::Other,
-        }
+            let value = self.fixed.value(local).or_else(|| (self.sole)(local));
+            value.map_or(LocalStride::UNKNOWN, LocalStride::Value)
+        };
+        let along = Along::Threads(self.axis);
+        Strides { function: self.function, along, precision: Precision::Exact, local: &local }.stride(root)
     }
 }
 

@@ -144,7 +144,7 @@ pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprI
 /// Matches a condition, or its negation, as a condition on a remainder.
 pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<Modular> {
     let function = forms.function;
-    let cond = known(forms, cond);
+    let cond = forms.known(cond);
     let (remainder, residue, other) = match function.class(cond) {
         Class::Arith(Arith::Unary(UnaryOp::Not, a)) if function.exprs[cond].ty == Type::BOOL => {
             return modular(forms, a, !negated);
@@ -156,7 +156,7 @@ pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<
         }
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
     };
-    let (value, modulus) = remainder_of(forms, known(forms, remainder))?;
+    let (value, modulus) = remainder_of(forms, forms.known(remainder))?;
     if residue.is_some_and(|residue| forms.form(residue) != Form::Same) {
         return None;
     }
@@ -192,21 +192,13 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
 
 /// `true` if an integer is 0 or 1.
 fn is_bit(forms: &Forms<'_>, id: ExprId) -> bool {
-    let (function, id) = (forms.function, known(forms, id));
+    let (function, id) = (forms.function, forms.known(id));
     match function.class(id) {
         Class::Leaf(Leaf::Const(Const::Int(value))) => (0..2).contains(&value),
         Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, _, by)) => function.int(by) == Some(2),
         Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => [a, b].iter().any(|&mask| function.int(mask) == Some(1)),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
     }
-}
-
-/// The value of a rematerializable local; other expressions as they are.
-fn known(forms: &Forms<'_>, mut id: ExprId) -> ExprId {
-    while let Some(value) = forms.function.local(id).and_then(|local| forms.fixed.value(local)) {
-        id = value;
-    }
-    id
 }
 
 /// `true` if a strided loop is faster than masked vectors of all threads.

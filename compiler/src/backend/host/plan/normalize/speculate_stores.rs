@@ -28,12 +28,9 @@
 //! after it, and because LLVM makes vector minima and maxima of the selects.
 
 use crate::{
-    analysis::{Rematerializable, base, for_each_read, same},
+    analysis::{Rematerializable, affine::Stride, base, for_each_read, same},
     backend::host::plan::{
-        analysis::{
-            divergence::Uniformity,
-            strides::{Form, Forms},
-        },
+        analysis::{divergence::Uniformity, strides::Forms},
         shared_by_block,
     },
     ir::{
@@ -48,8 +45,8 @@ const MAX_STORED: usize = 4;
 /// Most expressions of a converted branch.
 const MAX_EXPRS: usize = 128;
 
-/// Largest constant factor in an index: the products of two threads differ by less than 2^64.
-const MAX_FACTOR: i128 = 1 << 16;
+/// The largest stride of an index: the indices of two threads of a row differ by less than 2^64.
+const MAX_STRIDE: u64 = 1 << 16;
 
 /// Converts the branches of a kernel's body that may store to shared memory.
 pub(crate) fn convert(function: &mut Function, body: &mut Block) {
@@ -283,31 +280,23 @@ impl Convert<'_> {
 
     /// Whether an index is different for each thread of a thread loop.
     fn differs(&self, index: ExprId) -> bool {
-        if self.form(index) == Form::Step {
+        if matches!(self.stride(index), Stride::Constant(by) if (1..=MAX_STRIDE).contains(&by.unsigned_abs())) {
             return true;
         }
         match self.function.class(index) {
             Class::Leaf(Leaf::Local(local)) => self.value(local).is_some_and(|value| self.differs(value)),
-            Class::Arith(Arith::Binary(BinaryOp::Xor | BinaryOp::Add, a, b)) => {
+            Class::Arith(Arith::Binary(BinaryOp::Xor | BinaryOp::Add | BinaryOp::Sub, a, b)) => {
                 (self.differs(a) && self.is_same(b)) || (self.is_same(a) && self.differs(b))
             }
-            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) => self.differs(a) && self.is_same(b),
-            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) => self.is_multiple(a, b) || self.is_multiple(b, a),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
         }
     }
 
-    /// Whether a product is a 64-bit value with unit stride times a small positive constant.
-    fn is_multiple(&self, step: ExprId, times: ExprId) -> bool {
-        let constant = self.function.int(times).is_some_and(|times| (1..=MAX_FACTOR).contains(&times));
-        constant && self.form(step) == Form::Step && self.function.exprs[step].ty == Type::I64
-    }
-
     fn is_same(&self, id: ExprId) -> bool {
-        self.form(id) == Form::Same
+        self.stride(id) == Stride::ZERO
     }
 
-    fn form(&self, id: ExprId) -> Form {
+    fn stride(&self, id: ExprId) -> Stride {
         let forms = Forms {
             function: self.function,
             fixed: self.fixed,
@@ -315,7 +304,7 @@ impl Convert<'_> {
             sole: &|local| self.value(local),
             axis: 0,
         };
-        forms.form(id)
+        forms.stride(id)
     }
 
     /// The value of a local that is assigned once before the position or is rematerializable.

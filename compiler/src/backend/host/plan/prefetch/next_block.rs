@@ -14,7 +14,10 @@
 //! The hardware prefetcher sees a few cache lines at a time, and starts again with each block.
 
 use crate::{
-    analysis::{for_each_read, same},
+    analysis::{
+        affine::{ByStructure, Precision},
+        for_each_read,
+    },
     backend::host::plan::{
         Plan,
         analysis::strides::Form,
@@ -22,8 +25,8 @@ use crate::{
         vector::fixed_rows::Rows,
     },
     ir::{
-        Arith, BinaryOp, Class, ExprId, ExprKind, Function, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind,
-        Type, for_each_expr, for_each_expr_of_stmt,
+        Class, ExprId, ExprKind, Function, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr,
+        for_each_expr_of_stmt,
     },
 };
 
@@ -110,42 +113,9 @@ fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
 
 /// Whether two addresses are known to be in the same cache line or in neighboring ones.
 fn are_near(function: &Function, a: ExprId, b: ExprId) -> bool {
-    let (
-        ExprKind::Offset { base, index, scale },
-        ExprKind::Offset { base: other_base, index: other, scale: other_scale },
-    ) = (&function.exprs[a].kind, &function.exprs[b].kind)
-    else {
-        return false;
-    };
-    let (constant, parts) = terms(function, *index);
-    let (other_constant, others) = terms(function, *other);
-    scale == other_scale
-        && same(function, *base, *other_base)
-        && constant.abs_diff(other_constant) <= MAX_DISTANCE
-        && parts.len() == others.len()
-        && parts.iter().zip(&others).all(|(&a, &b)| same(function, a, b))
-}
-
-/// The constant and the other terms of a sum.
-fn terms(function: &Function, id: ExprId) -> (i128, Vec<ExprId>) {
-    if let Some(constant) = function.int(id) {
-        return (constant, Vec::new());
-    }
-    match function.class(id) {
-        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-            let ((a, mut parts), (b, more)) = (terms(function, a), terms(function, b));
-            parts.extend(more);
-            (a.saturating_add(b), parts)
-        }
-        Class::Arith(Arith::Binary(BinaryOp::Sub | BinaryOp::SubExact, a, b)) => match function.int(b) {
-            Some(constant) => {
-                let (sum, parts) = terms(function, a);
-                (sum.saturating_sub(constant), parts)
-            }
-            None => (0, vec![id]),
-        },
-        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => (0, vec![id]),
-    }
+    let Type::Ptr(element, _) = function.exprs[a].ty else { return false };
+    let bytes = ByStructure::new(function).difference(Precision::Estimate, a, b);
+    bytes.is_some_and(|bytes| bytes.unsigned_abs() <= MAX_DISTANCE * u128::from(element.size_bytes()))
 }
 
 /// The rematerializable locals that an expression depends on, each after those it reads itself. Returns whether all

@@ -3,14 +3,17 @@
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{any_expr, same},
+    analysis::{
+        affine::{Along, ByStructure, LocalStride, Precision, Stride, Strides},
+        any_expr,
+    },
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
         loops::interchange,
         vector::transpose::{Known, Transposition},
     },
-    ir::{Arith, BinaryOp, Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type, Unit},
+    ir::{Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type},
 };
 
 /// Most expressions of an address or a value, after the locals of an iteration are replaced by their values.
@@ -114,70 +117,22 @@ impl Transposition<'_, '_> {
         if !self.counts(root) {
             return Some(false);
         }
-        let expr = &self.function().exprs[root];
-        let one_of = |a: ExprId, b: ExprId| match (self.goes_on(a)?, self.goes_on(b)?) {
-            (true, false) | (false, true) => Some(true),
-            (false, false) | (true, true) => None,
+        let local = |local: LocalId| LocalStride::Known(Stride::Constant(i64::from(local == self.counter)));
+        let function = self.function();
+        let strides = Strides { function, along: Along::Iterations, precision: Precision::Exact, local: &local };
+        let one = match function.exprs[root].ty {
+            Type::Scalar(_) => 1,
+            Type::Ptr(element, _) => element.size_bytes() as i64,
         };
-        match expr.kind.class() {
-            Class::Leaf(Leaf::Local(_)) => Some(true),
-            // A 32-bit sum may wrap, unless it is marked as exact.
-            Class::Arith(Arith::Convert(a)) if expr.ty == Type::I64 && self.function().exprs[a].ty == Type::I32 => {
-                self.goes_on(a)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if expr.ty == Type::I64 => one_of(a, b),
-            Class::Arith(Arith::Binary(BinaryOp::AddExact, a, b)) if matches!(expr.ty, Type::I32 | Type::I64) => {
-                one_of(a, b)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Sub, a, b)) if expr.ty == Type::I64 && !self.counts(b) => {
-                self.goes_on(a)
-            }
-            Class::Address { base, by, unit } => {
-                let by_one = matches!(expr.kind, ExprKind::Offset { scale: 1, .. });
-                match (self.goes_on(base)?, self.goes_on(by)?) {
-                    (true, false) => Some(true),
-                    (false, true) if by_one && unit == Unit::Elements => Some(true),
-                    (false | true, false | true) => None,
-                }
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
-        }
+        (strides.stride(root) == Stride::Constant(one)).then_some(true)
     }
 
     /// The number of elements from one pointer to another, if it is a constant.
     pub(crate) fn distance(&self, from: ExprId, to: ExprId) -> Option<i128> {
         let function = self.function();
-        let element = |id: ExprId| {
-            let ExprKind::Offset { base, index, scale: 1 } = function.exprs[id].kind else { return None };
-            Some((base, index))
-        };
-        let ((base, from), (other, to)) = (element(from)?, element(to)?);
-        let (mut terms, mut others) = (Vec::new(), Vec::new());
-        let (a, b) = (self.terms(from, &mut terms)?, self.terms(to, &mut others)?);
-        for term in terms {
-            let at = others.iter().position(|&one| same(function, one, term))?;
-            others.swap_remove(at);
-        }
-        (same(function, base, other) && others.is_empty()).then_some(b - a)
-    }
-
-    /// Collects the terms of an index, and returns the sum of its constants.
-    fn terms(&self, root: ExprId, terms: &mut Vec<ExprId>) -> Option<i128> {
-        if let Some(value) = self.function().int(root) {
-            return Some(value);
-        }
-        let expr = &self.function().exprs[root];
-        if let ExprKind::Binary(op, a, b) = expr.kind
-            && expr.ty == Type::I64
-        {
-            if matches!(op, BinaryOp::Add | BinaryOp::AddExact) {
-                return self.terms(a, terms)?.checked_add(self.terms(b, terms)?);
-            }
-            if let (BinaryOp::Sub, Some(less)) = (op, self.function().int(b)) {
-                return self.terms(a, terms)?.checked_sub(less);
-            }
-        }
-        terms.push(root);
-        Some(0)
+        let Type::Ptr(element, _) = function.exprs[from].ty else { return None };
+        let bytes = ByStructure::new(function).difference(Precision::Exact, to, from)?;
+        let size = i128::from(element.size_bytes());
+        (function.exprs[to].ty == function.exprs[from].ty && bytes % size == 0).then(|| bytes / size)
     }
 }
