@@ -61,6 +61,26 @@ fn every_pass_has_a_kernel() {
     }
 }
 
+#[test]
+fn plans_list_the_classes_of_accesses() {
+    let cases = [
+        (
+            "transpose",
+            "#   line 8: load y[i]: contiguous\n#   line 10: load a[i, k]: strided\n#   line 11: store y[i]: contiguous\n",
+        ),
+        ("scaled", "#   line 9: load x[index]: strided\n#   line 9: store x[index]: strided\n"),
+        ("xor_partner", "#   line 10: load x[partner]: gather\n#   line 10: store x[t]: contiguous\n"),
+    ];
+    for (name, lines) in cases {
+        let path = format!("plans/{name}.py");
+        let header = Header::read(&read(&format!("tests/{path}"))).expect("the header is valid");
+        let sig = header.sig.as_deref().expect("the header has a signature");
+        let ran = weft_in(|_| None, &["emit", &path, "--target", "host", "--plan", "--sig", sig]);
+        let listed = format!("# accesses of threads along x:\n{lines}kernel @{name}(");
+        assert!(ran.stdout.starts_with(&listed), "{name}: {}{}", ran.stdout, ran.stderr);
+    }
+}
+
 /// An environment in which plans for a CPU with masked vectors are printed after each pass.
 fn traced(name: &str) -> Option<OsString> {
     match name {

@@ -3,6 +3,7 @@
 //! [`emit`] checks limits, passes the module to the target's back end and converts its errors to diagnostics. The back
 //! ends share `llvm/`: statements, expressions, math, passes, and the shim that catches LLVM's fatal errors.
 
+mod accesses;
 pub mod host;
 mod llvm;
 mod nvptx;

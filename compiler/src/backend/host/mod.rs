@@ -31,7 +31,7 @@ use crate::backend::host::{
 use crate::{
     analysis::{Rematerializable, WaitAnalysis},
     backend::{
-        Emitted,
+        Emitted, accesses,
         host::{
             checked::{calls::Instrumentation, seen::Seen, sites::Recorder},
             emit::{
@@ -95,12 +95,13 @@ pub(super) fn features(module: &Module, options: &Options, cpu: &HostCpu) -> Res
     Ok(names)
 }
 
-/// The text form of the kernel's plan ([`plan::print`]). Generates no code.
+/// The classes of the kernel's memory accesses, and the text form of its plan ([`plan::print`]). Generates no code.
 pub(super) fn plan_text(module: &Module, options: &Options, cpu: &HostCpu) -> Result<String> {
-    Ok(match Strategy::of(module, options, cpu, false, &mut Trace::Off)? {
-        Strategy::Loops(plan, _) => plan.text(),
-        Strategy::Fibers(module, ..) => format!("{STACKS}{module}"),
-    })
+    let (plan, axis) = match Strategy::of(module, options, cpu, false, &mut Trace::Off)? {
+        Strategy::Loops(plan, _) => (plan.text(), plan.x_axis),
+        Strategy::Fibers(module, ..) => (format!("{STACKS}{module}"), 0),
+    };
+    Ok(format!("{}{plan}", accesses::text(module, axis)))
 }
 
 /// Printed if a kernel has no plan.
