@@ -20,6 +20,7 @@ mod build;
 mod call_cycles;
 mod check_op;
 mod class;
+mod edit;
 mod effects;
 mod expr;
 mod hint_op;
@@ -39,6 +40,7 @@ pub use build::{Builder, Built};
 pub use call_cycles::Circles;
 pub use check_op::Check;
 pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
+pub use edit::Editor;
 pub use effects::{Effects, Touches};
 pub use expr::{
     Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,

@@ -3,7 +3,7 @@
 //! [`ExprKind::operands`], [`StmtKind::exprs`], [`StmtKind::assigned`] and [`StmtKind::blocks`], and their mutable
 //! forms, list the parts of a node. They suffice for most traversals.
 
-use super::{Block, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
+use super::{Block, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind};
 use crate::stop;
 
 impl ExprKind {
@@ -145,20 +145,6 @@ impl StmtKind {
             Self::Loop { body, .. } => has_break(body),
             Self::Assign(..) | Self::Store { .. } | Self::Op { .. } | Self::Call { .. } => true,
         }
-    }
-}
-
-impl Function {
-    /// Copies an expression with all its operands.
-    pub fn copy_expr(&mut self, id: ExprId) -> ExprId {
-        let Expr { kind, ty, span } = self.exprs[id].clone();
-        let kind = kind.map_operands(&mut |child| self.copy_expr(child));
-        self.exprs.push(Expr { kind, ty, span })
-    }
-
-    /// Copies a statement with all its expressions.
-    pub fn copy_stmt(&mut self, stmt: &Stmt) -> Stmt {
-        Stmt { kind: stmt.kind.clone().map_exprs(&mut |id| self.copy_expr(id)), span: stmt.span }
     }
 }
 

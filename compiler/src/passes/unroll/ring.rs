@@ -337,7 +337,7 @@ fn unrolled(function: &mut Function, ring: &Ring, old: &Stmt) -> Stmt {
         step => (&body[1..], step),
     };
     for number in 0..ring.iterations {
-        let iteration: Block = rest.iter().map(|stmt| function.copy_stmt(stmt)).collect();
+        let iteration: Block = function.copy_stmts(rest);
         let mut known = Vec::new();
         for_each_remainder(function, (ring.bounds.counter, ring.start), &iteration, &mut |id, offset, buffers| {
             if ring.iterations % buffers == 0 {

@@ -275,8 +275,7 @@ impl Rewrite<'_> {
     }
 
     fn push(&mut self, kind: ExprKind, ty: Type, at: ExprId) -> ExprId {
-        let span = self.function.exprs[at].span;
-        self.function.exprs.push(Expr { kind, ty, span })
+        self.function.edit(self.function.exprs[at].span).expr(kind, ty)
     }
 
     fn register(&mut self, number: usize, at: ExprId) -> ExprId {

@@ -22,8 +22,8 @@ use crate::{
         plan_ir::{Guard, Range, ResidueClass, Segment, Specialized},
     },
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Space, Stmt, StmtKind,
-        Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, Function, Leaf, Space, Stmt, StmtKind, Type, UnaryOp,
+        for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -92,7 +92,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
         Some(residue) => function.copy_expr(residue),
         None => {
             let ty = function.exprs[found.value].ty;
-            function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span })
+            function.edit(span).int(0, ty)
         }
     };
     let range = |value, bound| Range { value, op: CompareOp::Eq, bound, times: 1, plus: 0, wraps: false };
@@ -116,12 +116,12 @@ pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<Exp
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { then, .. } = &last.kind else { return None };
     let span = last.span;
-    let mut inner: Block = then.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    let mut inner: Block = peeler.function.copy_stmts(then);
     for part in parts.into_iter().rev() {
         let cond = peeler.function.copy_expr(part);
         inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
     }
-    let mut body: Block = before.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+    let mut body: Block = peeler.function.copy_stmts(before);
     body.append(&mut inner);
     let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
     peeler.peel(&mut part);

@@ -30,8 +30,8 @@ use crate::{
         plan_ir::{Guard, Range, ScaledGuard, Segment, Specialized},
     },
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind,
-        Type, Unit, for_each_expr_of_stmt, for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
+        Unit, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -57,7 +57,7 @@ const MAX_DEPTH: u32 = 12;
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let before = peeler.function.exprs.len();
     segment.scaled_guard = bounded(peeler, segment).or_else(|| {
-        let body: Block = segment.body.iter().map(|stmt| peeler.function.copy_stmt(stmt)).collect();
+        let body: Block = peeler.function.copy_stmts(&segment.body);
         let mut ranges = Vec::new();
         let part = Specialized { guard: Guard::default(), body };
         let apart = not_negative(peeler, &part.body, &mut ranges);
@@ -115,8 +115,9 @@ fn bound(peeler: &mut Peeler<'_>, named: &HashMap<LocalId, Option<ExprId>>, part
     let (first, op, bound, by) = if constant(peeler.function, by).is_some_and(|by| by < 0) {
         let mut minus = |id: ExprId| {
             let Expr { ty, span, .. } = peeler.function.exprs[id];
-            let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
-            peeler.function.exprs.push(Expr { kind: ExprKind::Binary(BinaryOp::Sub, zero, id), ty, span })
+            let mut editor = peeler.function.edit(span);
+            let zero = editor.int(0, ty);
+            editor.binary(BinaryOp::Sub, zero, id)
         };
         (minus(first), mirrored(op), minus(bound), minus(by))
     } else {
@@ -150,7 +151,7 @@ fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>)
         }
         let Some(Affine { first, by: Some(by) }) = affine(peeler, &named, index, MAX_DEPTH) else { continue };
         let Expr { ty, span, .. } = peeler.function.exprs[index];
-        let zero = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
+        let zero = peeler.function.edit(span).int(0, ty);
         let again = peeler.function.copy_expr(first);
         apart |= constant(peeler.function, by).is_none();
         ranges.extend([range(first, CompareOp::Ge, zero), range(again, CompareOp::Eq, by)]);
@@ -262,7 +263,7 @@ fn affine(
         Form::Same => return Some(Affine { first: peeler.function.copy_expr(root), by: None }),
         Form::Step => {
             let first = peeler.function.copy_expr(root);
-            let one = peeler.function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(1)), ty, span });
+            let one = peeler.function.edit(span).int(1, ty);
             return Some(Affine { first, by: Some(one) });
         }
         Form::Other => {}
@@ -295,26 +296,25 @@ fn affine(
         | BinaryOp::Max => return None,
     };
     let (a, b) = (affine(peeler, named, a, depth)?, affine(peeler, named, b, depth)?);
-    let function = &mut *peeler.function;
+    let mut editor = peeler.function.edit(span);
     // The program promises for its own operations that they do not wrap, but not for these expressions. The test before
     // the row excludes wrapping.
-    let mut binary = |op, a, b| function.exprs.push(Expr { kind: ExprKind::Binary(op, a, b), ty, span });
-    let first = binary(op, a.first, b.first);
+    let first = editor.binary(op, a.first, b.first);
     let by = match (op, a.by, b.by) {
         (_, None, None) => None,
         (BinaryOp::Add | BinaryOp::Sub, Some(by), None) | (BinaryOp::Add, None, Some(by)) => Some(by),
-        (BinaryOp::Add | BinaryOp::Sub, Some(a), Some(b)) => Some(binary(op, a, b)),
+        (BinaryOp::Add | BinaryOp::Sub, Some(a), Some(b)) => Some(editor.binary(op, a, b)),
         (BinaryOp::Sub, None, Some(by)) => {
-            let zero = function.exprs.push(Expr { kind: ExprKind::Const(Const::Int(0)), ty, span });
-            Some(function.exprs.push(Expr { kind: ExprKind::Binary(op, zero, by), ty, span }))
+            let zero = editor.int(0, ty);
+            Some(editor.binary(op, zero, by))
         }
         (BinaryOp::Mul | BinaryOp::Shl, Some(by), None) => {
-            let times = function.copy_expr(b.first);
-            Some(function.exprs.push(Expr { kind: ExprKind::Binary(op, by, times), ty, span }))
+            let times = editor.function.copy_expr(b.first);
+            Some(editor.binary(op, by, times))
         }
         (BinaryOp::Mul, None, Some(by)) => {
-            let times = function.copy_expr(a.first);
-            Some(function.exprs.push(Expr { kind: ExprKind::Binary(op, by, times), ty, span }))
+            let times = editor.function.copy_expr(a.first);
+            Some(editor.binary(op, by, times))
         }
         _ => return None,
     };

@@ -26,7 +26,6 @@ use crate::{
         analysis::strides::{Form, Forms},
         domain::guards::Peeler,
         plan_ir::{Guard, Range, Segment, Specialized, XorPartners},
-        regions::distribute::copied,
     },
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SharedId, Stmt, StmtKind,
@@ -80,7 +79,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
         Specialized { guard: part.guard.unwrap_or_default(), body: part.body }
     };
     let (lower, upper) = (copy(false), copy(true));
-    let (value, bound) = (copied(peeler.function, index), copied(peeler.function, bits));
+    let (value, bound) = (peeler.function.copy_expr(index), peeler.function.copy_expr(bits));
     let range = Range { value, op: CompareOp::Ge, bound, times: 1, plus: 0, wraps: false };
     let mut sides = Guard { ranges: vec![range], ..Guard::default() };
     peeler.complete(&mut sides);
@@ -221,7 +220,7 @@ impl Copy<'_, '_> {
         let kind = if self.is_partner(id) {
             let (index, bits) = self.pair;
             let function = &mut *self.peeler.function;
-            let (index, bits) = (copied(function, index), copied(function, bits));
+            let (index, bits) = (function.copy_expr(index), function.copy_expr(bits));
             ExprKind::Binary(if self.upper { BinaryOp::Sub } else { BinaryOp::Add }, index, bits)
         } else if let ExprKind::Compare(op, a, b) = kind
             && self.is_partner(a)

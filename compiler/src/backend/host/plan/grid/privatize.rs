@@ -283,7 +283,7 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
-        self.function.exprs.push(Expr { kind, ty, span: self.span })
+        self.function.edit(self.span).expr(kind, ty)
     }
 
     fn stmt(&self, kind: StmtKind) -> Stmt {

@@ -20,7 +20,7 @@ use crate::{
     analysis::Rematerializable,
     backend::host::plan::plan_ir::{Node, Runs, for_each_segment},
     ir::{
-        Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, SpecialRegister, Type,
+        Arith, BinaryOp, Block, Class, Const, Editor, ExprId, ExprKind, Function, Leaf, SpecialRegister, Type,
         for_each_expr_of_block,
     },
 };
@@ -71,16 +71,16 @@ pub(crate) fn rewrite(function: &mut Function, body: &Block) -> bool {
             SpecialRegister::LaneId => ExprKind::Special(SpecialRegister::ThreadIdx(0)),
             SpecialRegister::ThreadIdx(0) => {
                 reads_index = true;
-                let mut make = Make { function, of: id };
-                let (warp, lanes) = (make.of_row(WARP_POSITION[0]), make.int(LANES, Type::I64));
-                let first = make.push(ExprKind::Binary(BinaryOp::Mul, warp, lanes), Type::I64);
-                let first = make.push(ExprKind::Convert(first), Type::I32);
-                let lane = make.push(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32);
+                let mut editor = function.edit(function.exprs[id].span);
+                let (warp, lanes) = (of_row(&mut editor, WARP_POSITION[0]), editor.int(LANES, Type::I64));
+                let first = editor.expr(ExprKind::Binary(BinaryOp::Mul, warp, lanes), Type::I64);
+                let first = editor.expr(ExprKind::Convert(first), Type::I32);
+                let lane = editor.expr(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32);
                 ExprKind::Binary(BinaryOp::AddExact, first, lane)
             }
             SpecialRegister::ThreadIdx(axis) => {
-                let mut make = Make { function, of: id };
-                ExprKind::Convert(make.of_row(WARP_POSITION[usize::from(axis.min(2))]))
+                let mut editor = function.edit(function.exprs[id].span);
+                ExprKind::Convert(of_row(&mut editor, WARP_POSITION[usize::from(axis.min(2))]))
             }
             SpecialRegister::BlockIdx(_)
             | SpecialRegister::BlockDim(_)
@@ -126,13 +126,13 @@ fn of_lanes(function: &mut Function, fixed: &Rematerializable, id: ExprId) -> Op
     }
     let WarpParts { times, has_lane, .. } =
         Search { function, fixed, of: id }.parts(value, &mut MAX_VISITED.clone())?;
-    let mut make = Make { function, of: id };
+    let mut editor = function.edit(function.exprs[id].span);
     Some(if divides {
-        if ty == Type::I64 { make.function.exprs[times].kind.clone() } else { ExprKind::Convert(times) }
+        if ty == Type::I64 { editor.function.exprs[times].kind.clone() } else { ExprKind::Convert(times) }
     } else if !has_lane {
         ExprKind::Const(Const::Int(0))
     } else if ty == Type::I64 {
-        ExprKind::Convert(make.push(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32))
+        ExprKind::Convert(editor.expr(ExprKind::Special(SpecialRegister::ThreadIdx(0)), Type::I32))
     } else {
         ExprKind::Special(SpecialRegister::ThreadIdx(0))
     })
@@ -147,8 +147,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn make(&mut self) -> Make<'_> {
-        Make { function: self.function, of: self.of }
+    fn edit(&mut self) -> Editor<'_> {
+        self.function.edit(self.function.exprs[self.of].span)
     }
 
     fn parts(&mut self, id: ExprId, effort: &mut u32) -> Option<WarpParts> {
@@ -156,14 +156,14 @@ impl Search<'_> {
         let ty = self.function.exprs[id].ty;
         match self.function.exprs[id].kind.class() {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => {
-                Some(WarpParts { times: self.make().of_row(WARP_POSITION[0]), has_lane: true, bits: 10 })
+                Some(WarpParts { times: of_row(&mut self.edit(), WARP_POSITION[0]), has_lane: true, bits: 10 })
             }
             Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => {
-                Some(WarpParts { times: self.make().of_row(WARPS_PER_ROW), has_lane: false, bits: 11 })
+                Some(WarpParts { times: of_row(&mut self.edit(), WARPS_PER_ROW), has_lane: false, bits: 11 })
             }
             Class::Leaf(Leaf::Const(Const::Int(value))) if value >= 0 && value % LANES == 0 => {
                 let bits = i128::BITS - value.leading_zeros();
-                let times = self.make().int(value / LANES, Type::I64);
+                let times = self.edit().int(value / LANES, Type::I64);
                 (bits <= MAX_BITS).then_some(WarpParts { times, has_lane: false, bits })
             }
             Class::Leaf(Leaf::Local(local)) => {
@@ -179,7 +179,7 @@ impl Search<'_> {
                 if (a.has_lane && b.has_lane) || (op == BinaryOp::Add && bits > most(ty)) {
                     return None;
                 }
-                let times = self.make().push(ExprKind::Binary(BinaryOp::Add, a.times, b.times), Type::I64);
+                let times = self.edit().expr(ExprKind::Binary(BinaryOp::Add, a.times, b.times), Type::I64);
                 Some(WarpParts { times, has_lane: a.has_lane || b.has_lane, bits: bits.min(most(ty)) })
             }
             Class::Arith(Arith::Binary(op @ (BinaryOp::Mul | BinaryOp::MulExact), a, b)) => {
@@ -192,7 +192,7 @@ impl Search<'_> {
                 if of.has_lane || (op == BinaryOp::Mul && bits > most(ty)) {
                     return None;
                 }
-                let times = self.make().push(ExprKind::Binary(BinaryOp::Mul, of.times, by), Type::I64);
+                let times = self.edit().expr(ExprKind::Binary(BinaryOp::Mul, of.times, by), Type::I64);
                 Some(WarpParts { times, has_lane: false, bits: bits.min(most(ty)) })
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
@@ -205,9 +205,9 @@ impl Search<'_> {
         let ty = self.function.exprs[id].ty;
         match self.function.exprs[id].kind.class() {
             Class::Leaf(Leaf::Special(register @ (SpecialRegister::BlockIdx(_) | SpecialRegister::GridDim(_)))) => {
-                let mut make = self.make();
-                let value = make.push(ExprKind::Special(register), Type::I32);
-                Some((make.push(ExprKind::Convert(value), Type::I64), i32::BITS - 1))
+                let mut editor = self.edit();
+                let value = editor.expr(ExprKind::Special(register), Type::I32);
+                Some((editor.expr(ExprKind::Convert(value), Type::I64), i32::BITS - 1))
             }
             Class::Leaf(Leaf::Local(local)) => {
                 let value = self.fixed.value(local)?;
@@ -226,23 +226,7 @@ fn most(ty: Type) -> u32 {
     if ty == Type::I64 { MAX_BITS } else { i32::BITS - 1 }
 }
 
-/// Creates expressions with the span of another one.
-struct Make<'a> {
-    function: &'a mut Function,
-    of: ExprId,
-}
-
-impl Make<'_> {
-    fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
-        let span = self.function.exprs[self.of].span;
-        self.function.exprs.push(Expr { kind, ty, span })
-    }
-
-    fn int(&mut self, value: i128, ty: Type) -> ExprId {
-        self.push(ExprKind::Const(Const::Int(value)), ty)
-    }
-
-    fn of_row(&mut self, number: u8) -> ExprId {
-        self.push(ExprKind::Special(SpecialRegister::OfRow(number)), Type::I64)
-    }
+/// A register of the warp's position.
+fn of_row(editor: &mut Editor<'_>, number: u8) -> ExprId {
+    editor.expr(ExprKind::Special(SpecialRegister::OfRow(number)), Type::I64)
 }

@@ -38,10 +38,9 @@ use crate::{
         plan_ir::{MAX_THREADS, Node, Runs, TileShape},
     },
     ir::{
-        Arena, Arith, BinaryOp, Block, Class, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, Leaf,
+        Arena, Arith, BinaryOp, Block, Class, CompareOp, ConstantArray, Editor, ExprId, ExprKind, Function, Leaf,
         LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
-    source::Span,
 };
 
 /// Least row length: a vector of bytes.
@@ -344,25 +343,21 @@ fn rewrite(
     let Tile { strided, row_factor, width, quotients, remainders } = tile;
     let span = list[index].span;
     let Strided { local, step, bound, rest, .. } = strided;
-    let mut make = Make { function, span };
-    let shape = make.shape(width, bound);
-    let cond = make.fits((row_factor, step), (width, bound));
+    let mut editor = function.edit(span);
+    let shape = shape(&mut editor, width, bound);
+    let cond = fits(&mut editor, (row_factor, step), (width, bound));
     // The copy is made before quotients and remainders are replaced.
-    let otherwise = vec![make.function.copy_stmt(&list[index])];
-    let (column, row) = (make.thread(0), make.thread(1));
-    let (width, bound) = (make.function.copy_expr(width), make.function.copy_expr(bound));
-    let first = make.binary(BinaryOp::Mul, row, width);
-    let cell = make.binary(BinaryOp::Add, first, column);
-    let index_read = make.local(local);
-    let inside = make.compare(CompareOp::Lt, index_read, bound);
+    let otherwise = vec![editor.function.copy_stmt(&list[index])];
+    let [column, row] = [0, 1].map(|axis| special(&mut editor, SpecialRegister::ThreadIdx(axis)));
+    let (width, bound) = (editor.function.copy_expr(width), editor.function.copy_expr(bound));
+    let first = editor.binary(BinaryOp::Mul, row, width);
+    let cell = editor.binary(BinaryOp::Add, first, column);
+    let index_read = editor.read(local);
+    let inside = editor.compare(CompareOp::Lt, index_read, bound);
     for (ids, axis) in [(quotients, 1), (remainders, 0)] {
         for id in ids {
-            let index = make.function.exprs.push(Expr {
-                kind: ExprKind::Special(SpecialRegister::ThreadIdx(axis)),
-                ty: Type::I32,
-                span,
-            });
-            make.function.exprs[id].kind = ExprKind::Convert(index);
+            let index = editor.expr(ExprKind::Special(SpecialRegister::ThreadIdx(axis)), Type::I32);
+            editor.function.exprs[id].kind = ExprKind::Convert(index);
         }
     }
     let stmt = |kind| Stmt { kind, span };
@@ -377,90 +372,64 @@ fn rewrite(
     Coalesced { cond, shape }
 }
 
-/// Creates expressions with a span.
-struct Make<'a> {
-    function: &'a mut Function,
-    span: Span,
+/// A special register as `I64`.
+fn special(editor: &mut Editor<'_>, register: SpecialRegister) -> ExprId {
+    let value = editor.expr(ExprKind::Special(register), Type::I32);
+    editor.expr(ExprKind::Convert(value), Type::I64)
 }
 
-impl Make<'_> {
-    fn push(&mut self, kind: ExprKind, ty: Type) -> ExprId {
-        self.function.exprs.push(Expr { kind, ty, span: self.span })
-    }
+/// The shape of a tile of `bound` cells in rows of `width`.
+fn shape(editor: &mut Editor<'_>, width: ExprId, bound: ExprId) -> TileShape {
+    let [by, width, bound] = [width, width, bound].map(|id| editor.function.copy_expr(id));
+    let one = editor.int(1, Type::I64);
+    let most = editor.binary(BinaryOp::Sub, by, one);
+    let sum = editor.binary(BinaryOp::Add, bound, most);
+    let by = editor.function.copy_expr(width);
+    let rows = editor.binary(BinaryOp::FloorDiv, sum, by);
+    let zero = editor.int(0, Type::I64);
+    let rows = editor.expr(ExprKind::Binary(BinaryOp::Max, rows, zero), Type::I64);
+    TileShape { width, rows }
+}
 
-    fn int(&mut self, value: i128) -> ExprId {
-        self.push(ExprKind::Const(Const::Int(value)), Type::I64)
-    }
-
-    fn local(&mut self, local: LocalId) -> ExprId {
-        self.push(ExprKind::Local(local), Type::I64)
-    }
-
-    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> ExprId {
-        self.push(ExprKind::Binary(op, a, b), Type::I64)
-    }
-
-    fn compare(&mut self, op: CompareOp, a: ExprId, b: ExprId) -> ExprId {
-        self.push(ExprKind::Compare(op, a, b), Type::BOOL)
-    }
-
-    fn special(&mut self, register: SpecialRegister) -> ExprId {
-        let value = self.push(ExprKind::Special(register), Type::I32);
-        self.push(ExprKind::Convert(value), Type::I64)
-    }
-
-    fn thread(&mut self, axis: u8) -> ExprId {
-        self.special(SpecialRegister::ThreadIdx(axis))
-    }
-
-    /// The shape of a tile of `bound` cells in rows of `width`.
-    fn shape(&mut self, width: ExprId, bound: ExprId) -> TileShape {
-        let [by, width, bound] = [width, width, bound].map(|id| self.function.copy_expr(id));
-        let one = self.int(1);
-        let most = self.binary(BinaryOp::Sub, by, one);
-        let sum = self.binary(BinaryOp::Add, bound, most);
-        let by = self.function.copy_expr(width);
-        let rows = self.binary(BinaryOp::FloorDiv, sum, by);
-        let zero = self.int(0);
-        let rows = self.push(ExprKind::Binary(BinaryOp::Max, rows, zero), Type::I64);
-        TileShape { width, rows }
-    }
-
-    /// Whether the launch's blocks are such that a loop may be coalesced.
-    fn fits(&mut self, (row_factor, step): (Option<ExprId>, ExprId), (width, bound): (ExprId, ExprId)) -> ExprId {
-        let mut all = Vec::new();
-        let copied = |this: &mut Self, id: ExprId| {
-            let copy = this.function.copy_expr(id);
-            if this.function.exprs[copy].ty == Type::I64 { copy } else { this.push(ExprKind::Convert(copy), Type::I64) }
-        };
-        let [x, y, z] = [0, 1, 2].map(|axis| self.special(SpecialRegister::BlockDim(axis)));
-        let threads = self.binary(BinaryOp::Mul, x, y);
-        let step = copied(self, step);
-        all.push(self.compare(CompareOp::Eq, step, threads));
-        let one = self.int(1);
-        all.push(self.compare(CompareOp::Eq, z, one));
-        let rows_follow = match row_factor {
-            Some(factor) => {
-                let (factor, x) = (copied(self, factor), self.special(SpecialRegister::BlockDim(0)));
-                self.compare(CompareOp::Eq, factor, x)
-            }
-            None => {
-                let (y, one) = (self.special(SpecialRegister::BlockDim(1)), self.int(1));
-                self.compare(CompareOp::Eq, y, one)
-            }
-        };
-        all.push(rows_follow);
-        let (least, given) = (self.int(MIN_WIDTH), copied(self, width));
-        all.push(self.compare(CompareOp::Le, least, given));
-        let [x, y] = [0, 1].map(|axis| self.special(SpecialRegister::BlockDim(axis)));
-        let threads = self.binary(BinaryOp::Mul, x, y);
-        let given = copied(self, width);
-        all.push(self.compare(CompareOp::Le, given, threads));
-        let most_rows = self.int(i128::from(MAX_THREADS));
-        let given = copied(self, width);
-        let most = self.binary(BinaryOp::Mul, given, most_rows);
-        let bound = copied(self, bound);
-        all.push(self.compare(CompareOp::Le, bound, most));
-        all.into_iter().reduce(|a, b| self.push(ExprKind::Binary(BinaryOp::And, a, b), Type::BOOL)).unwrap_or(one)
-    }
+/// Whether the launch's blocks are such that a loop may be coalesced.
+fn fits(
+    editor: &mut Editor<'_>,
+    (row_factor, step): (Option<ExprId>, ExprId),
+    (width, bound): (ExprId, ExprId),
+) -> ExprId {
+    let mut all = Vec::new();
+    let copied = |editor: &mut Editor<'_>, id: ExprId| {
+        let copy = editor.function.copy_expr(id);
+        let is_wide = editor.function.exprs[copy].ty == Type::I64;
+        if is_wide { copy } else { editor.expr(ExprKind::Convert(copy), Type::I64) }
+    };
+    let [x, y, z] = [0, 1, 2].map(|axis| special(editor, SpecialRegister::BlockDim(axis)));
+    let threads = editor.binary(BinaryOp::Mul, x, y);
+    let step = copied(editor, step);
+    all.push(editor.compare(CompareOp::Eq, step, threads));
+    let one = editor.int(1, Type::I64);
+    all.push(editor.compare(CompareOp::Eq, z, one));
+    let rows_follow = match row_factor {
+        Some(factor) => {
+            let (factor, x) = (copied(editor, factor), special(editor, SpecialRegister::BlockDim(0)));
+            editor.compare(CompareOp::Eq, factor, x)
+        }
+        None => {
+            let (y, one) = (special(editor, SpecialRegister::BlockDim(1)), editor.int(1, Type::I64));
+            editor.compare(CompareOp::Eq, y, one)
+        }
+    };
+    all.push(rows_follow);
+    let (least, given) = (editor.int(MIN_WIDTH, Type::I64), copied(editor, width));
+    all.push(editor.compare(CompareOp::Le, least, given));
+    let [x, y] = [0, 1].map(|axis| special(editor, SpecialRegister::BlockDim(axis)));
+    let threads = editor.binary(BinaryOp::Mul, x, y);
+    let given = copied(editor, width);
+    all.push(editor.compare(CompareOp::Le, given, threads));
+    let most_rows = editor.int(i128::from(MAX_THREADS), Type::I64);
+    let given = copied(editor, width);
+    let most = editor.binary(BinaryOp::Mul, given, most_rows);
+    let bound = copied(editor, bound);
+    all.push(editor.compare(CompareOp::Le, bound, most));
+    all.into_iter().reduce(|a, b| editor.expr(ExprKind::Binary(BinaryOp::And, a, b), Type::BOOL)).unwrap_or(one)
 }

@@ -17,7 +17,7 @@ use crate::{
         analysis::divergence::Uniformity,
         domain::residue::conjuncts,
         loops::candidates::{is_launch_uniform, optimistic_uniformity},
-        regions::{distribute, guarded},
+        regions::guarded,
     },
     ir::{BinaryOp, Block, Expr, ExprId, ExprKind, Function, Stmt, StmtKind, Type, UnaryOp, for_each_stmt},
 };
@@ -97,7 +97,7 @@ fn split_list(function: &mut Function, fixed: &Rematerializable, list: &mut Bloc
         }
         if is_guard && !otherwise.is_empty() && (has_loops(then) || has_loops(otherwise)) {
             let second = std::mem::take(otherwise);
-            let asked = distribute::copied(function, *cond);
+            let asked = function.copy_expr(*cond);
             let kind_of_not = ExprKind::Unary(UnaryOp::Not, asked);
             let not = function.exprs.push(Expr { kind: kind_of_not, ty: Type::BOOL, span });
             done.push(Stmt { kind, span });

@@ -133,7 +133,7 @@ impl Convert<'_> {
         out.extend(otherwise.body.iter().cloned());
         for local in changed {
             let ty = self.function.locals[local].ty;
-            let cond = self.read(decided, span);
+            let cond = self.function.edit(span).read(decided);
             let (yes, no) = (self.end(&then, local, span), self.end(&otherwise, local, span));
             let value = self.function.exprs.push(Expr { kind: ExprKind::Select(cond, yes, no), ty, span });
             out.push(Stmt { kind: StmtKind::Assign(local, value), span });
@@ -162,7 +162,7 @@ impl Convert<'_> {
         let ty = self.function.locals[local].ty;
         match constant {
             Some(constant) => self.function.exprs.push(Expr { kind: ExprKind::Const(constant), ty, span }),
-            None => self.read(last, span),
+            None => self.function.edit(span).read(last),
         }
     }
 
@@ -230,11 +230,6 @@ impl Convert<'_> {
             body.push(Stmt { kind: StmtKind::Assign(to, value), span: stmt.span });
         }
         Arm { body, assigned: now }
-    }
-
-    fn read(&mut self, local: LocalId, span: Span) -> ExprId {
-        let ty = self.function.locals[local].ty;
-        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
     }
 }
 

@@ -292,8 +292,8 @@ impl Promoter<'_> {
         let loads: Block =
             totals.iter().map(|total| at(StmtKind::Assign(total.local, self.load(total, span)))).collect();
         let store = |keep: &mut Self, total: &Accumulator| {
-            let pointer = keep.copied(total.address, &BTreeMap::new());
-            let value = keep.read(total.local, span);
+            let pointer = keep.function.copy_expr(total.address);
+            let value = keep.function.edit(span).read(total.local);
             at(StmtKind::Store { pointer, value, align: total.align })
         };
         let stores: Block = totals.iter().map(|total| store(self, total)).collect();
@@ -313,31 +313,24 @@ impl Promoter<'_> {
             let zero = self.function.exprs.push(Expr { kind: ExprKind::Const(zero), ty, span });
             done.push(at(StmtKind::Assign(total.local, zero)));
         }
-        let again = self.copied(cond, &BTreeMap::new());
+        let again = self.function.copy_expr(cond);
         done.push(at(StmtKind::If { cond, then: loads, otherwise: Block::new() }));
         done.push(stmt);
         done.push(at(StmtKind::If { cond: again, then: stores, otherwise: Block::new() }));
     }
 
     fn load(&mut self, total: &Accumulator, span: Span) -> ExprId {
-        let pointer = self.copied(total.address, &BTreeMap::new());
+        let pointer = self.function.copy_expr(total.address);
         let ty = self.function.locals[total.local].ty;
         self.function.exprs.push(Expr { kind: ExprKind::Load(pointer, total.align), ty, span })
     }
 
-    fn read(&mut self, local: LocalId, span: Span) -> ExprId {
-        let ty = self.function.locals[local].ty;
-        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
-    }
-
-    /// Copies an expression and substitutes values for locals.
+    /// Copies an expression and substitutes copies of values for locals.
     fn copied(&mut self, id: ExprId, values: &BTreeMap<LocalId, ExprId>) -> ExprId {
-        if let Some(&value) = self.function.local(id).and_then(|local| values.get(&local)) {
-            return self.copied(value, &BTreeMap::new());
-        }
-        let Expr { kind, ty, span } = self.function.exprs[id].clone();
-        let kind = kind.map_operands(&mut |operand| self.copied(operand, values));
-        self.function.exprs.push(Expr { kind, ty, span })
+        self.function.copy_with(id, &mut |function, id| {
+            let &value = values.get(&function.local(id)?)?;
+            Some(function.copy_expr(value))
+        })
     }
 
     fn loads(&self, id: ExprId) -> bool {

@@ -15,9 +15,7 @@
 
 use crate::{
     analysis::Rematerializable,
-    ir::{
-        Arith, Block, Class, Expr, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
-    },
+    ir::{Arith, Block, Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_stmt},
 };
 
 /// Most expressions of a value that is computed again.
@@ -140,16 +138,10 @@ impl Search<'_> {
     /// Substitutes the predicate's value in a condition.
     fn with_value(&mut self, id: ExprId, named: &Named) -> ExprId {
         if self.function.local(id) == Some(named.local) {
-            return self.copy(named.value);
+            return self.function.copy_expr(named.value);
         }
         let kind = self.function.exprs[id].kind.clone().map_operands(&mut |operand| self.with_value(operand, named));
         self.function.exprs[id].kind = kind;
         id
-    }
-
-    fn copy(&mut self, id: ExprId) -> ExprId {
-        let Expr { kind, ty, span } = self.function.exprs[id].clone();
-        let kind = kind.map_operands(&mut |operand| self.copy(operand));
-        self.function.exprs.push(Expr { kind, ty, span })
     }
 }

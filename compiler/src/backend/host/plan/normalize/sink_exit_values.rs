@@ -194,7 +194,10 @@ fn behind(function: &mut Function, list: &mut Block, at: usize, flag: LocalId) {
     body.splice(last..=last, here);
     body.retain(|stmt| !is_to(stmt, flag));
 
-    let cond = renamed(function, cond, &names);
+    let cond = function.copy_with(cond, &mut |function, id| {
+        let &(_, to) = names.iter().find(|&&(from, _)| function.local(id) == Some(from))?;
+        Some(function.edit(function.exprs[id].span).read(to))
+    });
     let any = function.exprs.push(Expr { kind: ExprKind::Local(any), ty: Type::BOOL, span });
     let value = assign(function, flag, ExprKind::Binary(BinaryOp::And, any, cond), span);
     list.insert(at + 1, value);
@@ -204,15 +207,4 @@ fn behind(function: &mut Function, list: &mut Block, at: usize, flag: LocalId) {
 fn assign(function: &mut Function, local: LocalId, kind: ExprKind, span: Span) -> Stmt {
     let value = function.exprs.push(Expr { kind, ty: function.locals[local].ty, span });
     Stmt { kind: StmtKind::Assign(local, value), span }
-}
-
-/// Copies an expression and renames some locals in it.
-fn renamed(function: &mut Function, root: ExprId, names: &[(LocalId, LocalId)]) -> ExprId {
-    let Expr { kind, ty, span } = function.exprs[root].clone();
-    let name = |local: LocalId| names.iter().find(|(from, _)| *from == local).map_or(local, |&(_, to)| to);
-    let kind = match function.local(root) {
-        Some(local) => ExprKind::Local(name(local)),
-        None => kind.map_operands(&mut |operand| renamed(function, operand, names)),
-    };
-    function.exprs.push(Expr { kind, ty, span })
 }

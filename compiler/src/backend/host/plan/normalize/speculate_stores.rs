@@ -254,8 +254,7 @@ impl Convert<'_> {
 
     /// The index of an element in `elements`, to which it is added if each thread of a thread loop has its own.
     fn element(&self, pointer: ExprId, align: Align, elements: &mut Vec<Element>) -> Option<usize> {
-        let found =
-            elements.iter().position(|element| element.align == align && same(self.function, element.pointer, pointer));
+        let found = find(self.function, pointer, align, elements);
         if found.is_some() {
             return found;
         }
@@ -329,22 +328,17 @@ impl Convert<'_> {
         for &element in stored {
             let after = self.function.locals.push(Local::new("after", LocalKind::Variable, elements[element].elem));
             let (before, _) = locals[element];
-            let value = self.read(before, span);
+            let value = self.function.edit(span).read(before);
             out.push(Stmt { kind: StmtKind::Assign(after, value), span });
             locals[element].1 = after;
         }
         out.extend(self.on_locals(std::slice::from_ref(stmt), elements, &locals));
         for &element in stored {
-            let value = self.read(locals[element].1, span);
+            let value = self.function.edit(span).read(locals[element].1);
             let pointer = self.function.copy_expr(elements[element].pointer);
             out.push(Stmt { kind: StmtKind::Store { pointer, value, align: elements[element].align }, span });
         }
         out
-    }
-
-    fn read(&mut self, local: LocalId, span: crate::source::Span) -> ExprId {
-        let ty = self.function.locals[local].ty;
-        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
     }
 
     fn on_locals(&mut self, list: &[Stmt], elements: &[Element], locals: &[(LocalId, LocalId)]) -> Block {
@@ -353,7 +347,7 @@ impl Convert<'_> {
             let kind = match &stmt.kind {
                 StmtKind::Store { pointer, value, align } => {
                     let value = self.value_on_locals(*value, elements, locals);
-                    match self.find(*pointer, *align, elements) {
+                    match find(self.function, *pointer, *align, elements) {
                         Some(element) => StmtKind::Assign(locals[element].1, value),
                         None => stmt.kind.clone(),
                     }
@@ -378,19 +372,17 @@ impl Convert<'_> {
         out
     }
 
-    fn find(&self, pointer: ExprId, align: Align, elements: &[Element]) -> Option<usize> {
-        elements.iter().position(|element| element.align == align && same(self.function, element.pointer, pointer))
-    }
-
     /// Copies a value, with reads of locals in place of loads of elements.
     fn value_on_locals(&mut self, id: ExprId, elements: &[Element], locals: &[(LocalId, LocalId)]) -> ExprId {
-        let Expr { kind, ty, span } = self.function.exprs[id].clone();
-        if let ExprKind::Load(pointer, align) = kind
-            && let Some(element) = self.find(pointer, align, elements)
-        {
-            return self.read(locals[element].0, span);
-        }
-        let kind = kind.map_operands(&mut |operand| self.value_on_locals(operand, elements, locals));
-        self.function.exprs.push(Expr { kind, ty, span })
+        self.function.copy_with(id, &mut |function, id| {
+            let ExprKind::Load(pointer, align) = function.exprs[id].kind else { return None };
+            let element = find(function, pointer, align, elements)?;
+            Some(function.edit(function.exprs[id].span).read(locals[element].0))
+        })
     }
+}
+
+/// The index of an element in `elements`.
+fn find(function: &Function, pointer: ExprId, align: Align, elements: &[Element]) -> Option<usize> {
+    elements.iter().position(|element| element.align == align && same(function, element.pointer, pointer))
 }

@@ -120,7 +120,7 @@ impl Groups<'_> {
         }
         let mut parts = vec![(Runs::EachThread, before.to_vec())];
         for (index, (runs, then)) in inner.into_iter().enumerate() {
-            let cond = copied(function, *cond);
+            let cond = function.copy_expr(*cond);
             let stmt = Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span: last.span };
             match parts.as_mut_slice() {
                 [(_, before)] if index == 0 && runs == Runs::EachThread => before.push(stmt),
@@ -188,7 +188,7 @@ fn in_halves(function: &mut Function, piece: Block, halves: &[usize]) -> Vec<Blo
         if halves.contains(&at)
             && let StmtKind::If { cond, then, otherwise } = stmt.kind
         {
-            let not = ExprKind::Unary(UnaryOp::Not, copied(function, cond));
+            let not = ExprKind::Unary(UnaryOp::Not, function.copy_expr(cond));
             let not = function.exprs.push(Expr { kind: not, ty: Type::BOOL, span });
             for (cond, then) in [(cond, then), (not, otherwise)] {
                 pieces.push(vec![Stmt { kind: StmtKind::If { cond, then, otherwise: Block::new() }, span }]);
@@ -290,13 +290,6 @@ fn named(function: &mut Function, value: ExprId) -> (ExprId, Option<Stmt>) {
         None => read,
     };
     (value, Some(assign))
-}
-
-/// Copies an expression, because each expression is used once.
-pub(crate) fn copied(function: &mut Function, root: ExprId) -> ExprId {
-    let Expr { kind, ty, span } = function.exprs[root].clone();
-    let kind = kind.map_operands(&mut |operand| copied(function, operand));
-    function.exprs.push(Expr { kind, ty, span })
 }
 
 /// The number of atomic operations on floats. If there are several, the order of threads changes their sums.

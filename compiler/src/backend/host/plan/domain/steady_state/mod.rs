@@ -39,7 +39,7 @@ use crate::{
         plan_ir::{Range, Segment, Specialized},
     },
     ir::{
-        Block, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
+        Block, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
         for_each_stmt,
     },
 };
@@ -152,7 +152,7 @@ impl Specializer<'_, '_> {
 
     fn push(&mut self, kind: ExprKind, ty: Type, at: ExprId) -> ExprId {
         let span = self.function().exprs[at].span;
-        self.peeler.function.exprs.push(Expr { kind, ty, span })
+        self.peeler.function.edit(span).expr(kind, ty)
     }
 
     // --- Statements ---
@@ -239,7 +239,7 @@ impl Specializer<'_, '_> {
         if let Some((local, limit, first)) = first {
             // The test of the counter is copied unchanged: it ends the loop.
             let limit = self.limit(limit);
-            done.extend(self.copied(&body[..1]));
+            done.extend(self.peeler.function.copy_stmts(&body[..1]));
             rest = &body[1..];
             if let (Some(Known::Integer(first)), Some(Known::Integer(limit))) = (first, limit)
                 && let Some(last) = limit.high.plus_constant(-1)
@@ -249,7 +249,7 @@ impl Specializer<'_, '_> {
         }
         done.extend(self.block(rest));
         self.known = outside;
-        StmtKind::Loop { body: done, step: self.copied(step) }
+        StmtKind::Loop { body: done, step: self.peeler.function.copy_stmts(step) }
     }
 
     /// The interval of a counter's limit.
@@ -261,32 +261,5 @@ impl Specializer<'_, '_> {
         let narrow = self.copy(limit);
         let wide = self.push(ExprKind::Convert(narrow), Type::I64, limit);
         Some(Known::Integer(Between::one(Sum::term(wide))))
-    }
-
-    /// A copy of statements with expressions of their own, without simplifications.
-    fn copied(&mut self, block: &[Stmt]) -> Block {
-        let mut done = Block::new();
-        for stmt in block {
-            let kind = match &stmt.kind {
-                StmtKind::Assign(local, value) => StmtKind::Assign(*local, self.copy(*value)),
-                StmtKind::If { cond, then, otherwise } => {
-                    StmtKind::If { cond: self.copy(*cond), then: self.copied(then), otherwise: self.copied(otherwise) }
-                }
-                StmtKind::Store { pointer, value, align } => {
-                    StmtKind::Store { pointer: self.copy(*pointer), value: self.copy(*value), align: *align }
-                }
-                StmtKind::Loop { body, step } => StmtKind::Loop { body: self.copied(body), step: self.copied(step) },
-                StmtKind::Call { results, func, args } => StmtKind::Call {
-                    results: results.clone(),
-                    func: *func,
-                    args: args.iter().map(|&arg| self.copy(arg)).collect(),
-                },
-                other @ (StmtKind::Op { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_)) => {
-                    other.clone()
-                }
-            };
-            done.push(Stmt { kind, span: stmt.span });
-        }
-        done
     }
 }

@@ -11,9 +11,7 @@ use crate::{
 impl Specializer<'_, '_> {
     /// A copy of an expression without simplifications.
     pub(super) fn copy(&mut self, id: ExprId) -> ExprId {
-        let Expr { kind, ty, .. } = self.function().exprs[id].clone();
-        let kind = kind.map_operands(&mut |operand| self.copy(operand));
-        self.push(kind, ty, id)
+        self.peeler.function.copy_expr(id)
     }
 
     /// A copy of an expression for the steady state, and the interval of its value there.
