@@ -54,12 +54,21 @@ use crate::{
 /// The maximum number of regions of a kernel: each is planned and compiled as a kernel.
 const MAX_REGIONS: usize = 8;
 
+/// Most operations of a kernel that gets regions.
+const MAX_OPERATIONS: usize = 16;
+
 /// Makes the warp regions of a kernel.
 ///
 /// # Errors
 ///
 /// As [`Plan::traced`], for the plan of a region.
 pub(crate) fn extract(cx: &mut Cx) -> Result<(), String> {
+    // Each attempt plans a copy of the kernel, which takes too long for many operations.
+    let mut operations = 0;
+    for_each_stmt(&cx.body, &mut |stmt| operations += usize::from(matches!(stmt.kind, StmtKind::Op { .. })));
+    if operations > MAX_OPERATIONS {
+        return Ok(());
+    }
     let mut skipped = 0;
     while cx.plan.warp_regions.len() < MAX_REGIONS {
         let (function, body) = (&cx.function, &cx.body);
