@@ -26,6 +26,8 @@ mod ptx_forms;
 #[cfg(test)]
 mod ptxas;
 #[cfg(test)]
+mod simulator;
+#[cfg(test)]
 mod stubs;
 #[cfg(test)]
 mod support;

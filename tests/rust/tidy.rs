@@ -93,14 +93,16 @@ const CRATES: &[(&str, &[&str])] = &[
     ("compiler/engine/src/", &["weft_artifact", "weft_compiler"]),
     ("compiler/cli/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime"]),
     ("runtime/src/", &["weft_artifact"]),
+    ("runtime/simulator/", &[]),
     ("pybindings/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_cli"]),
 ];
 
 /// Files that may contain `unsafe`.
-const UNSAFE: [&str; 6] = [
+const UNSAFE: [&str; 7] = [
     "runtime/src/cuda/",
     "runtime/src/cpu/",
     "runtime/src/print.rs",
+    "runtime/simulator/src/memory/",
     "runtime/tests/",
     "compiler/src/backend/",
     "pybindings/src/arrays/",
@@ -216,7 +218,7 @@ fn crates_have_their_only_users() {
                 faults.push(format!("{path}: only {users:?} may use {name}"));
             }
         }
-        let ours = ["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_cli"];
+        let ours = ["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_simulator", "weft_cli"];
         let Some((own, allowed)) = CRATES.iter().find(|(folder, _)| path.starts_with(folder)) else {
             faults.push(format!("{path}: in no crate of the table"));
             continue;

@@ -1,0 +1,10 @@
+//! The counts of a launch, by the rules of compute capability 9.0. The names are Nsight Compute's.
+
+mod access;
+mod table;
+
+pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic};
+pub use table::{Class, Count, Counts, Row};
+pub(crate) use table::{Counters, NO_REGION};
+#[cfg(test)]
+mod tests;

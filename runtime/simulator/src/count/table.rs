@@ -1,0 +1,236 @@
+//! Tables of counts: by instruction while a launch runs, and by line, array and space in its result.
+
+use std::{collections::BTreeMap, ops::AddAssign};
+
+use crate::{
+    decode::{Location, Operation, Program},
+    parse::Space,
+};
+
+/// The kind of an instruction, by which operations are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Moves, conversions between integers, and loads of parameters. `ptxas` removes most of them.
+    Move,
+    /// Integers of 8 and 16 bits.
+    Int16,
+    /// Integers of 32 bits.
+    Int32,
+    /// Integers of 64 bits, each two or more machine instructions.
+    Int64,
+    /// Floats of 16 bits.
+    Float16,
+    /// Sums and differences of float32.
+    Float32Add,
+    /// Products of float32.
+    Float32Mul,
+    /// Fused multiply-adds of float32.
+    Float32Fma,
+    /// Divisions, roots, comparisons, conversions and approximate functions of float32.
+    Float32Other,
+    /// Sums and differences of float64.
+    Float64Add,
+    /// Products of float64.
+    Float64Mul,
+    /// Fused multiply-adds of float64.
+    Float64Fma,
+    /// Other operations of float64.
+    Float64Other,
+    /// Loads.
+    Load,
+    /// Stores.
+    Store,
+    /// Atomics.
+    Atomic,
+    /// Shuffles, votes, and barriers of a warp.
+    Collective,
+    /// Barriers of a block.
+    Barrier,
+    /// Branches, calls and returns.
+    Control,
+    /// Selections, predicates, fences and others.
+    Other,
+}
+
+/// The counts of memory accesses. Sums over warps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Warp instructions that access memory with any lane. For constant memory: distinct words, which are replayed.
+    pub requests: u64,
+    /// Active lanes.
+    pub lanes: u64,
+    /// Sectors of 32 bytes that are touched.
+    pub sectors: u64,
+    /// Sectors if the same bytes were contiguous.
+    pub ideal_sectors: u64,
+    /// Requests to L2 with a cold L1: lines of 128 bytes.
+    pub l2_requests: u64,
+    /// Wavefronts of the L1 tag stage.
+    pub tag_wavefronts: u64,
+    /// Wavefronts of shared memory.
+    pub wavefronts: u64,
+    /// Wavefronts of shared memory without bank conflicts.
+    pub ideal_wavefronts: u64,
+    /// Wavefronts because of bank conflicts.
+    pub bank_conflicts: u64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.lanes += other.lanes;
+        self.sectors += other.sectors;
+        self.ideal_sectors += other.ideal_sectors;
+        self.l2_requests += other.l2_requests;
+        self.tag_wavefronts += other.tag_wavefronts;
+        self.wavefronts += other.wavefronts;
+        self.ideal_wavefronts += other.ideal_wavefronts;
+        self.bank_conflicts += other.bank_conflicts;
+    }
+}
+
+/// How often something ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Executed {
+    pub(crate) warps: u64,
+    pub(crate) lanes: u64,
+    /// Branches that some active lanes take and others do not.
+    pub(crate) divergent: u64,
+}
+
+/// The counters of one thread of a launch, by instruction.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    /// Of each basic block, at its first instruction; of an instruction with a guard, its own lanes.
+    pub(crate) executed: Vec<Executed>,
+    pub(crate) guarded: Vec<u64>,
+    /// By instruction: space, region, counts.
+    pub(crate) accesses: Vec<Vec<(Space, u32, Count)>>,
+}
+
+/// The number of a region for shared and local memory.
+pub(crate) const NO_REGION: u32 = u32::MAX;
+
+impl Counters {
+    pub(crate) fn new(program: &Program) -> Self {
+        let count = program.functions.iter().map(|function| function.instructions.len()).sum();
+        Self { executed: vec![Executed::default(); count], guarded: vec![0; count], accesses: vec![Vec::new(); count] }
+    }
+
+    pub(crate) fn access(&mut self, counter: usize, space: Space, region: u32, count: Count) {
+        let list = &mut self.accesses[counter];
+        for (own_space, own_region, sum) in list.iter_mut() {
+            if (*own_space, *own_region) == (space, region) {
+                *sum += count;
+                return;
+            }
+        }
+        list.push((space, region, count));
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (own, more) in self.executed.iter_mut().zip(&other.executed) {
+            own.warps += more.warps;
+            own.lanes += more.lanes;
+            own.divergent += more.divergent;
+        }
+        for (own, more) in self.guarded.iter_mut().zip(&other.guarded) {
+            *own += more;
+        }
+        for (counter, list) in other.accesses.iter().enumerate() {
+            for (space, region, count) in list {
+                self.access(counter, *space, *region, *count);
+            }
+        }
+    }
+}
+
+/// The counts of one instruction of the PTX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The function of the PTX.
+    pub function: String,
+    /// The line of the PTX.
+    pub line: u32,
+    /// The line of the source code.
+    pub location: Location,
+    /// The kind of the instruction.
+    pub class: Class,
+    /// Warps that executed it.
+    pub warps: u64,
+    /// Lanes that executed it: those for which its predicate holds, so those that take a branch.
+    pub lanes: u64,
+    /// Times that only some active lanes took the branch.
+    pub divergent_branches: u64,
+    /// Memory accesses by space and region: the name of the array, empty for shared and local memory.
+    pub accesses: Vec<(Space, String, Count)>,
+}
+
+/// The counts of a launch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// One row for each instruction that ran.
+    pub rows: Vec<Row>,
+}
+
+impl Counts {
+    pub(crate) fn of(program: &Program, counters: &Counters, names: &[&str]) -> Self {
+        let mut rows = Vec::new();
+        for function in &program.functions {
+            for (index, instruction) in function.instructions.iter().enumerate() {
+                let counter = function.first_counter + index;
+                let start = function.blocks[function.block_of[index] as usize].start as usize;
+                let block = counters.executed[function.first_counter + start];
+                if block.warps == 0 || matches!(instruction.operation, Operation::Nop) {
+                    continue;
+                }
+                let lanes = if instruction.guard.is_some() { counters.guarded[counter] } else { block.lanes };
+                let mut accesses: Vec<(Space, String, Count)> = counters.accesses[counter]
+                    .iter()
+                    .map(|(space, region, count)| {
+                        (*space, names.get(*region as usize).map_or(String::new(), |name| (*name).to_owned()), *count)
+                    })
+                    .collect();
+                accesses.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+                let is_branch = matches!(instruction.operation, Operation::Branch(_));
+                rows.push(Row {
+                    function: function.name.clone(),
+                    line: instruction.line,
+                    location: program.locations[instruction.location as usize],
+                    class: instruction.class,
+                    warps: block.warps,
+                    lanes,
+                    divergent_branches: if is_branch { counters.executed[counter].divergent } else { 0 },
+                    accesses,
+                });
+            }
+        }
+        Self { rows }
+    }
+
+    /// The memory accesses, summed by source line, kind of instruction, space and array.
+    pub fn by_line(&self) -> BTreeMap<(Location, Class, Space, String), Count> {
+        let mut sums = BTreeMap::new();
+        for row in &self.rows {
+            for (space, name, count) in &row.accesses {
+                let key = (row.location, row.class, *space, name.clone());
+                *sums.entry(key).or_insert_with(Count::default) += *count;
+            }
+        }
+        sums
+    }
+
+    /// The memory accesses of a kind in a space.
+    pub fn total(&self, class: Class, space: Space) -> Count {
+        let mut sum = Count::default();
+        for row in self.rows.iter().filter(|row| row.class == class) {
+            row.accesses.iter().filter(|(own, ..)| *own == space).for_each(|(.., count)| sum += *count);
+        }
+        sum
+    }
+
+    /// Warp instructions that ran.
+    pub fn instructions(&self) -> u64 {
+        self.rows.iter().map(|row| row.warps).sum()
+    }
+}

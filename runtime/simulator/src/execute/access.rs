@@ -1,0 +1,296 @@
+//! Loads and stores. Addresses outside of arrays, variables and the memory of the block, and misaligned ones, are
+//! errors.
+
+use super::{
+    Context, convert,
+    lanes::{active, for_active, mask_of, set},
+    warp::Frame,
+};
+use crate::{
+    count::{self, NO_REGION},
+    decode::{Access, Address, Bank, LOCAL_BASE, ParamAccess, Reg, SHARED_BASE, WINDOW},
+    error::Error,
+    memory::Region,
+    parse::{Space, Type},
+};
+
+/// The addresses of all lanes.
+pub(super) fn addresses(frame: &Frame, address: Address) -> [u64; 32] {
+    let offset = address.offset as u64;
+    match address.bank {
+        Bank::Long => frame.longs[address.base as usize].map(|base| base.wrapping_add(offset)),
+        Bank::Word | Bank::Predicate => {
+            frame.words[address.base as usize].map(|base| u64::from(base).wrapping_add(offset))
+        }
+    }
+}
+
+/// Lanes whose addresses are in one space.
+pub(super) struct Split {
+    pub(super) space: Space,
+    pub(super) mask: u32,
+    pub(super) addresses: [u64; 32],
+}
+
+/// The lanes of an access by space. Only generic addresses can be in several.
+pub(super) fn split(space: Space, addresses: &[u64; 32], mask: u32) -> impl Iterator<Item = Split> {
+    let is_generic = space == Space::Generic;
+    let within =
+        |base: u64| if is_generic { mask & mask_of(|lane| addresses[lane].wrapping_sub(base) < WINDOW) } else { 0 };
+    let (shared, local) = (within(SHARED_BASE), within(LOCAL_BASE));
+    let rest = if is_generic { Space::Global } else { space };
+    let parts =
+        [(Space::Shared, shared, SHARED_BASE), (Space::Local, local, LOCAL_BASE), (rest, mask & !shared & !local, 0)];
+    let addresses = *addresses;
+    parts.into_iter().filter(|(_, mask, _)| *mask != 0).map(move |(space, mask, base)| Split {
+        space,
+        mask,
+        addresses: if base == 0 { addresses } else { addresses.map(|address| address.wrapping_sub(base)) },
+    })
+}
+
+/// Fails if an active lane's address is not a multiple of the size.
+pub(super) fn check_alignment(addresses: &[u64; 32], mask: u32, size: u32) -> Result<(), Error> {
+    let low = u64::from(size) - 1;
+    if addresses.iter().fold(0, |bits, address| bits | address) & low == 0 {
+        return Ok(());
+    }
+    let misaligned = mask & mask_of(|lane| addresses[lane] & low != 0);
+    if misaligned == 0 {
+        return Ok(());
+    }
+    let lane = misaligned.trailing_zeros();
+    let address = addresses[lane as usize];
+    Err(Error::in_lane(lane, format!("the address {address:#x} is not aligned to {size} bytes")))
+}
+
+/// Up to eight bytes as an integer.
+pub(super) fn load_bytes(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}
+
+impl<'a> Context<'_, 'a> {
+    /// Adds counts to the current instruction.
+    pub(super) fn count(&mut self, space: Space, region: u32, count: count::Count) {
+        self.machine.counters.access(self.counter, space, region, count);
+    }
+
+    /// The region of an access of global or constant memory, with its number.
+    pub(super) fn region(&self, lane: usize, address: u64, size: u32) -> Result<(usize, &'a Region), Error> {
+        let memory = self.machine.memory;
+        let Some(number) = memory.find(address, u64::from(size)) else {
+            let message = format!("an access of {size} bytes at {address:#x} is in no array");
+            return Err(Error::in_lane(lane as u32, message));
+        };
+        Ok((number, &memory.regions()[number]))
+    }
+
+    /// Bytes of shared or local memory.
+    pub(super) fn private(&mut self, space: Space, lane: usize, address: u64, size: u32) -> Result<&mut [u8], Error> {
+        let (at, size) = (address as usize, size as usize);
+        let (bytes, name) = if space == Space::Shared {
+            (&mut self.shared[..], "shared")
+        } else {
+            let stride = self.local.stride;
+            (&mut self.local.bytes[lane * stride..(lane + 1) * stride], "local")
+        };
+        let len = bytes.len();
+        bytes.get_mut(at..at.saturating_add(size)).ok_or_else(|| {
+            let message =
+                format!("an access of {size} bytes at {at:#x} is outside of the {len} bytes of {name} memory");
+            Error::in_lane(lane as u32, message)
+        })
+    }
+
+    /// The region that holds the accesses of all active lanes, if one does.
+    fn common_region(&self, lanes: count::Lanes) -> Option<(usize, &'a Region)> {
+        let ((low, high), size) = (lanes.bounds(), u64::from(lanes.size));
+        let regions = self.machine.memory.regions();
+        // An instruction mostly accesses the region that it accessed first.
+        if let Some((_, number, _)) = self.machine.counters.accesses[self.counter].first()
+            && let Some(region) = regions.get(*number as usize)
+            && region.contains(low, size)
+            && region.contains(high, size)
+        {
+            return Some((*number as usize, region));
+        }
+        let number = self.machine.memory.find(low, size)?;
+        regions[number].contains(high, size).then_some((number, &regions[number]))
+    }
+}
+
+/// The counts of a load or store.
+fn counted(space: Space, lanes: count::Lanes, is_load: bool) -> count::Count {
+    match space {
+        Space::Shared => count::shared(lanes, is_load),
+        Space::Local => count::local(lanes),
+        Space::Const => count::constant(lanes),
+        Space::Global | Space::Param | Space::Generic => count::global(lanes),
+    }
+}
+
+/// Executes a load.
+pub(super) fn load(context: &mut Context, frame: &mut Frame, access: &Access, mask: u32) -> Result<(), Error> {
+    context.machine.polls |= access.polls;
+    let all = addresses(frame, access.address);
+    if access.space != Space::Generic {
+        return load_part(context, frame, access, access.space, (&all, mask));
+    }
+    split(access.space, &all, mask)
+        .try_for_each(|part| load_part(context, frame, access, part.space, (&part.addresses, part.mask)))
+}
+
+/// Loads in lanes whose addresses are in one space.
+fn load_part(
+    context: &mut Context,
+    frame: &mut Frame,
+    access: &Access,
+    space: Space,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    let element = access.ty.size();
+    let size = element * access.registers.len() as u32;
+    check_alignment(addresses, mask, size)?;
+    let lanes = count::Lanes::new(addresses, mask, size);
+    if matches!(space, Space::Shared | Space::Local) {
+        for (index, register) in access.registers.iter().enumerate() {
+            let mut values = [0; 32];
+            for lane in active(mask) {
+                let at = addresses[lane].wrapping_add(index as u64 * u64::from(element));
+                values[lane] = load_bytes(context.private(space, lane, at, element)?);
+            }
+            put(frame, *register, access.ty, mask, &values);
+        }
+        context.count(space, NO_REGION, counted(space, lanes, true));
+        return Ok(());
+    }
+    if let Some((number, region)) = context.common_region(lanes) {
+        context.count(space, number as u32, counted(space, lanes, true));
+        load_from(frame, region, access, addresses, mask);
+        return Ok(());
+    }
+    let first = mask.trailing_zeros() as usize;
+    let number = context.region(first, addresses[first], size)?.0;
+    for lane in active(mask) {
+        let (_, region) = context.region(lane, addresses[lane], size)?;
+        load_from(frame, region, access, addresses, 1 << lane);
+    }
+    context.count(space, number as u32, counted(space, lanes, true));
+    Ok(())
+}
+
+/// Loads from a region that holds all accesses.
+fn load_from(frame: &mut Frame, region: &Region, access: &Access, addresses: &[u64; 32], mask: u32) {
+    let element = access.ty.size();
+    for (index, (bank, register)) in access.registers.iter().enumerate() {
+        let offset = index as u64 * u64::from(element);
+        if element == 4 && *bank == Bank::Word {
+            let mut values = [0; 32];
+            for_active(mask, |lane| {
+                values[lane] = region.word(addresses[lane] + offset).load(std::sync::atomic::Ordering::Acquire);
+            });
+            set(&mut frame.words, *register, mask, &values);
+        } else {
+            let mut values = [0; 32];
+            for_active(mask, |lane| values[lane] = region.load(addresses[lane] + offset, element));
+            put(frame, (*bank, *register), access.ty, mask, &values);
+        }
+    }
+}
+
+/// Writes loaded values to a register, extended to its size.
+fn put(frame: &mut Frame, register: (Bank, Reg), ty: Type, mask: u32, values: &[u64; 32]) {
+    if ty.is_signed() {
+        convert::write(frame, register, mask, &values.map(|value| convert::extend(value, ty)));
+    } else {
+        convert::write(frame, register, mask, values);
+    }
+}
+
+/// Executes a store.
+pub(super) fn store(context: &mut Context, frame: &Frame, access: &Access, mask: u32) -> Result<(), Error> {
+    let all = addresses(frame, access.address);
+    if access.space != Space::Generic {
+        return store_part(context, frame, access, access.space, (&all, mask));
+    }
+    split(access.space, &all, mask)
+        .try_for_each(|part| store_part(context, frame, access, part.space, (&part.addresses, part.mask)))
+}
+
+/// Stores in lanes whose addresses are in one space.
+fn store_part(
+    context: &mut Context,
+    frame: &Frame,
+    access: &Access,
+    space: Space,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    let element = access.ty.size();
+    let size = element * access.registers.len() as u32;
+    check_alignment(addresses, mask, size)?;
+    let lanes = count::Lanes::new(addresses, mask, size);
+    if matches!(space, Space::Shared | Space::Local) {
+        for (index, register) in access.registers.iter().enumerate() {
+            let values = convert::read(frame, *register);
+            for lane in active(mask) {
+                let at = addresses[lane].wrapping_add(index as u64 * u64::from(element));
+                let cell = context.private(space, lane, at, element)?;
+                cell.copy_from_slice(&values[lane].to_le_bytes()[..element as usize]);
+            }
+        }
+        context.count(space, NO_REGION, counted(space, lanes, false));
+        return Ok(());
+    }
+    let common = context.common_region(lanes);
+    let first = mask.trailing_zeros() as usize;
+    let number = if let Some((number, _)) = common { number } else { context.region(first, addresses[first], size)?.0 };
+    for (index, register) in access.registers.iter().enumerate() {
+        let values = convert::read(frame, *register);
+        let offset = index as u64 * u64::from(element);
+        if let Some((_, region)) = common {
+            for_active(mask, |lane| region.store(addresses[lane] + offset, element, values[lane]));
+            continue;
+        }
+        for lane in active(mask) {
+            let (_, region) = context.region(lane, addresses[lane], size)?;
+            region.store(addresses[lane] + offset, element, values[lane]);
+        }
+    }
+    context.count(space, number as u32, counted(space, lanes, false));
+    Ok(())
+}
+
+/// Loads a parameter of the launch or of the frame.
+pub(super) fn load_param(frame: &mut Frame, params: &[u8], access: &ParamAccess, mask: u32) -> Result<(), Error> {
+    let element = access.ty.size() as usize;
+    for (index, register) in access.registers.iter().enumerate() {
+        let at = access.offset as usize + index * element;
+        let values = if access.of_kernel {
+            let bytes = params.get(at..at + element);
+            [bytes.map(load_bytes).ok_or_else(|| Error::in_lane(0, "the launch lacks a parameter"))?; 32]
+        } else {
+            let stride = frame.params.len() / 32;
+            let value = |lane: usize| load_bytes(&frame.params[lane * stride + at..lane * stride + at + element]);
+            std::array::from_fn(value)
+        };
+        put(frame, *register, access.ty, mask, &values);
+    }
+    Ok(())
+}
+
+/// Stores a parameter of a call, or a result.
+pub(super) fn store_param(frame: &mut Frame, access: &ParamAccess, mask: u32) {
+    let element = access.ty.size() as usize;
+    let stride = frame.params.len() / 32;
+    for (index, register) in access.registers.iter().enumerate() {
+        let values = convert::read(frame, *register);
+        for lane in active(mask) {
+            let at = lane * stride + access.offset as usize + index * element;
+            frame.params[at..at + element].copy_from_slice(&values[lane].to_le_bytes()[..element]);
+        }
+    }
+}

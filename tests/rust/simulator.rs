@@ -1,0 +1,75 @@
+//! The simulator of PTX: it accepts the PTX of every kernel of `tests/kernels`, and runs the kernels with simple arguments.
+
+use weft_simulator::{Launch, Module};
+
+use crate::{
+    header::Header,
+    support::{emit_for, files, read, stem},
+};
+
+/// Kernels for which the launch of [`run`] is invalid, and a part of the error.
+const REFUSED: &[(&str, &str)] = &[
+    // A loop of 700 million iterations, because its factor is tiny.
+    ("control/narrow_counters.py", "more instructions than its limit"),
+    // The search finds no 7 in the array of zeros.
+    ("control/waiting.py", "is in no array"),
+    // It calls a function of another module.
+    ("functions/external.py", "is in another module"),
+    // Threads beyond the length of 8 report an exception to the address 8.
+    ("functions/raises.py", "is in no array"),
+    // Its tiles are for blocks of 32 and of 16 by 16 threads.
+    ("functions/recursive_barriers.py", "of shared memory"),
+    ("memory/shared_2d.py", "of shared memory"),
+    // The index 8 is outside of the local array of 4 numbers.
+    ("memory/local_array.py", "of local memory"),
+];
+
+/// The PTX of a kernel for compute capability 9.0.
+fn ptx(path: &str) -> Result<String, String> {
+    let header = Header::read(&read(path))?;
+    let inside = path.trim_start_matches("tests/");
+    emit_for(inside, stem(path), header.sig.as_deref(), header.abi.as_deref(), &[], "sm_90", "ptx")
+}
+
+/// Runs the kernels of a module with zeros in all arrays, 8 in 64-bit numbers, 3 in narrower ones.
+fn run(module: &Module) -> Result<u64, String> {
+    let mut instructions = 0;
+    for (name, params) in module.kernels() {
+        let mut memory = module.memory();
+        let mut launch = Launch::new([2, 1, 1], [64, 1, 1]);
+        (launch.dynamic_shared, launch.limit) = (1024, 4_000_000);
+        for param in &params {
+            // An array has elements on both sides of its address, because an index may be negative.
+            let address = if param.is_pointer { memory.add("array", &vec![0; 1 << 17]) + (1 << 16) } else { 8 };
+            let value = if param.size == 8 { address } else { 3 };
+            let bytes = value.to_le_bytes().into_iter().cycle().take(param.size as usize);
+            launch.params.push(bytes.collect());
+        }
+        let counts = module.launch(name, &launch, &memory).map_err(|error| error.to_string())?;
+        instructions += counts.instructions();
+    }
+    Ok(instructions)
+}
+
+#[test]
+fn the_simulator_runs_every_kernel() {
+    let mut faults = Vec::new();
+    for path in files(&["tests/kernels"], "py") {
+        let ptx = ptx(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let module = match Module::parse(&ptx) {
+            Ok(module) => module,
+            Err(error) => {
+                faults.push(format!("{path}: {error}"));
+                continue;
+            }
+        };
+        let refused = REFUSED.iter().find(|(name, _)| path.ends_with(name)).map(|(_, part)| *part);
+        match (run(&module), refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(part)) if error.contains(part) => {}
+            (Ok(_), Some(part)) => faults.push(format!("{path}: it runs, `{part}` was expected")),
+            (Err(error), _) => faults.push(format!("{path}: {error}")),
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
