@@ -35,6 +35,11 @@ impl<'a> Lanes<'a> {
         Self::new(self.addresses, self.mask & mask, self.size)
     }
 
+    /// Whether all lanes are active and have one address.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.stride == Some(0)
+    }
+
     /// The least and the greatest address.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         let [first, last] = [self.addresses[0], self.addresses[31]];

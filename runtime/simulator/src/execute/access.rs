@@ -170,25 +170,29 @@ fn load_part(
     }
     if let Some((number, region)) = context.common_region(lanes) {
         context.count(space, number as u32, counted(space, lanes, true));
-        load_from(frame, region, access, addresses, mask);
+        load_from(frame, region, access, lanes);
         return Ok(());
     }
     let first = mask.trailing_zeros() as usize;
     let number = context.region(first, addresses[first], size)?.0;
     for lane in active(mask) {
         let (_, region) = context.region(lane, addresses[lane], size)?;
-        load_from(frame, region, access, addresses, 1 << lane);
+        load_from(frame, region, access, count::Lanes::new(addresses, 1 << lane, size));
     }
     context.count(space, number as u32, counted(space, lanes, true));
     Ok(())
 }
 
 /// Loads from a region that holds all accesses.
-fn load_from(frame: &mut Frame, region: &Region, access: &Access, addresses: &[u64; 32], mask: u32) {
+fn load_from(frame: &mut Frame, region: &Region, access: &Access, lanes: count::Lanes) {
+    let count::Lanes { addresses, mask, .. } = lanes;
     let element = access.ty.size();
     for (index, (bank, register)) in access.registers.iter().enumerate() {
         let offset = index as u64 * u64::from(element);
-        if element == 4 && *bank == Bank::Word {
+        if lanes.is_uniform() {
+            let value = region.load(addresses[0] + offset, element);
+            put(frame, (*bank, *register), access.ty, mask, &[value; 32]);
+        } else if element == 4 && *bank == Bank::Word {
             let mut values = [0; 32];
             for_active(mask, |lane| {
                 values[lane] = region.word(addresses[lane] + offset).load(std::sync::atomic::Ordering::Acquire);
