@@ -200,7 +200,13 @@ impl Strategy {
             return Self::fibers(module, &circles);
         }
         let skipped = cpu::skipped_passes(&cpu.skipped_passes).or_else(internal)?;
-        let inputs = PlanInputs { opt: options.opt, vectors: vectors(cpu), skipped, record_rewrites: records };
+        let inputs = PlanInputs {
+            opt: options.opt,
+            vectors: vectors(cpu),
+            warp_regions: true,
+            skipped,
+            record_rewrites: records,
+        };
         let plan = Plan::traced(module, inputs, trace).or_else(internal)?;
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // A local array that an inlined function returns has a copy for each call, so the kernel may exceed the limit.

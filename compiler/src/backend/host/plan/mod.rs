@@ -151,6 +151,8 @@ pub(crate) struct PlanInputs {
     pub opt: bool,
     /// The vector properties of the planned CPU.
     pub vectors: Vectors,
+    /// Statements between barriers of the block may become warp regions.
+    pub warp_regions: bool,
     /// Passes that do not run.
     pub skipped: PassSet,
     /// The plan records the names of the rewrites that change the kernel ([`features`]), which takes time.
@@ -214,7 +216,11 @@ impl Plan {
     /// Plans the kernel of a module with all passes.
     #[cfg(test)]
     pub(crate) fn of(module: &Module, opt: bool, vectors: Vectors, record_rewrites: bool) -> Result<Self, String> {
-        Self::traced(module, PlanInputs { opt, vectors, skipped: PassSet::EMPTY, record_rewrites }, &mut Trace::Off)
+        Self::traced(
+            module,
+            PlanInputs { opt, vectors, warp_regions: true, skipped: PassSet::EMPTY, record_rewrites },
+            &mut Trace::Off,
+        )
     }
 
     /// Plans the kernel of a module. `trace` receives the plan after passes.
@@ -223,7 +229,7 @@ impl Plan {
     ///
     /// A sentence, if the module has no kernel, or a pass made an invalid plan.
     pub(crate) fn traced(module: &Module, inputs: PlanInputs, trace: &mut Trace) -> Result<Self, String> {
-        let PlanInputs { opt, vectors, skipped, record_rewrites } = inputs;
+        let PlanInputs { opt, vectors, warp_regions, skipped, record_rewrites } = inputs;
         let strided_math = opt && vectors.masks;
         let options = PlanOptions {
             opt,
@@ -238,7 +244,7 @@ impl Plan {
             warp_blocks: opt,
             row_blocks: false,
             coalesce: opt,
-            warp_regions: opt,
+            warp_regions: opt && warp_regions,
             record_rewrites,
             skipped,
         };

@@ -54,21 +54,12 @@ use crate::{
 /// The maximum number of regions of a kernel: each is planned and compiled as a kernel.
 const MAX_REGIONS: usize = 8;
 
-/// Most operations of a kernel that gets regions.
-const MAX_OPERATIONS: usize = 16;
-
 /// Makes the warp regions of a kernel.
 ///
 /// # Errors
 ///
 /// As [`Plan::traced`], for the plan of a region.
 pub(crate) fn extract(cx: &mut Cx) -> Result<(), String> {
-    // Each attempt plans a copy of the kernel, which takes too long for many operations.
-    let mut operations = 0;
-    for_each_stmt(&cx.body, &mut |stmt| operations += usize::from(matches!(stmt.kind, StmtKind::Op { .. })));
-    if operations > MAX_OPERATIONS {
-        return Ok(());
-    }
     let mut skipped = 0;
     while cx.plan.warp_regions.len() < MAX_REGIONS {
         let (function, body) = (&cx.function, &cx.body);
@@ -347,6 +338,8 @@ fn replace(cx: &mut Cx, fixed: &Rematerializable, uniformity: &Uniformity, run: 
     let inputs = PlanInputs {
         opt: true,
         vectors: cx.options.vectors,
+        // If its warps cannot be blocks, the region would contain the same region again.
+        warp_regions: false,
         skipped: cx.options.skipped,
         record_rewrites: cx.options.record_rewrites,
     };
