@@ -6,9 +6,9 @@
  *
  * Legal for each innermost loop that LLVM can unroll with a remainder: its trip count can be computed before it, it exits
  * at its end only, and it has no convergent operation, which the remainder would separate from the other threads'.
- * Profitable if an iteration loads from global memory and writes nothing, so that the loads of four overlap, unless there
- * are few iterations, as in many loops that are in other ones, up to a size from which ptxas needs so many registers that
- * fewer warps fit. Loops with other requests remain. */
+ * Profitable if an iteration loads from global memory and writes nothing: the loads of four iterations then overlap. The
+ * pass skips loops inside other loops, which often have few iterations, and bodies above a size limit, for which ptxas
+ * needs so many registers that fewer warps fit. It leaves the decisions that LLVM was requested to make for a loop. */
 #include "partial_unrolling.h"
 
 #include "llvm/Analysis/LoopInfo.h"
