@@ -23,7 +23,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("intrinsics", &["ir"]),
     ("frontend", &["source", "stop", "diagnostic", "syntax", "request", "ir", "intrinsics"]),
     ("inline", &["source", "ir", "analysis"]),
-    ("normalize", &["ir", "analysis"]),
+    ("normalize", &["source", "ir", "analysis"]),
     (
         "passes",
         &["source", "stop", "diagnostic", "request", "ir", "analysis", "inline", "normalize", "intrinsics", "target"],

@@ -9,7 +9,7 @@ use inkwell::{OptimizationLevel, targets::TargetMachine};
 
 use crate::{
     backend::{
-        host::plan::passes::{PASSES, PassSet},
+        host::plan::{cx::PassSet, passes::PASSES},
         llvm::shim,
     },
     request::{HostCpu, PlannedCpu},

@@ -56,8 +56,9 @@ use crate::{
     stage::{self, Stage},
 };
 use plan::{
-    Plan, PlanInputs, Polling, Vectors,
-    passes::{PassSet, Trace},
+    Plan, Polling, Vectors,
+    cx::{PassSet, PlanInputs},
+    passes::Trace,
 };
 
 /// All memory is in one address space.

@@ -13,7 +13,7 @@
 //! A block's row length is only known at launch, so the other loop remains. In the copy, all threads of a row with
 //! bounds run. A thread outside the bounds runs no statement with effects, and stores the old value to its elements of
 //! shared arrays and context arrays: a masked store would delay a load of the same memory soon after it. Stores to
-//! other memory remain under the predicate. [The plan](crate::backend::host::plan::vector::fixed_rows) decides where
+//! other memory remain under the predicate. [The plan](crate::backend::host::plan::analysis::fixed_rows) decides where
 //! that is legal: no other thread may access the element in this region. The copy pays for short bodies, for which a
 //! loop of a variable trip count is expensive.
 //!
@@ -35,7 +35,7 @@ use crate::{
                 row_bounds::RowBounds,
                 strips::{Common, StripRow},
             },
-            plan::{Guard, Segment, Specialized, vector::fixed_rows},
+            plan::{Guard, Segment, Specialized, analysis::fixed_rows},
         },
         llvm::Result,
     },

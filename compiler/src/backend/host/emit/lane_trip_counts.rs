@@ -11,7 +11,7 @@
 //!
 //! A lane without an iteration computes values in it that are discarded. It loads nothing, because its row is loaded
 //! under a mask of its own iterations, and for the same reason it stores nothing. [The
-//! plan](crate::backend::host::plan::loops::lane_trip_counts) decides which loops are compiled so.
+//! plan](crate::backend::host::plan::loops::interchange) decides which loops are compiled so.
 
 use inkwell::{
     IntPredicate,

@@ -35,7 +35,7 @@ use crate::{
                 strips::{Span, Strip},
                 threads::{GuardValues, RangeValues},
             },
-            plan::{Guard, LANES, Node, Segment, vector::fixed_rows},
+            plan::{Guard, LANES, Node, Segment, analysis::fixed_rows},
         },
         llvm::{Result, internal},
     },

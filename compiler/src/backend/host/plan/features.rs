@@ -7,148 +7,12 @@ use std::collections::BTreeSet;
 
 use crate::{
     backend::host::plan::{
-        Guard, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors, loops::interchange, streams,
-        vector::fixed_rows,
+        analysis::fixed_rows,
+        plan_ir::{ALL, Guard, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors},
+        prefetch::next_block::streams,
     },
     ir::{Block, Function},
 };
-
-/// All names, sorted.
-pub(crate) const ALL: &[&str] = &[
-    "access-prefetch",
-    "alias-check",
-    "axis-interchange",
-    "barrier",
-    "block-merging",
-    "boundary-partition",
-    "broadcast-loads",
-    "context-array",
-    "context-local-array",
-    "counted-loop",
-    "divergent-branch",
-    "divergent-exit",
-    "excluded-iterations",
-    "excluded-range",
-    "exit-value-sinking",
-    "flag-propagation",
-    "full-unroll",
-    "grid-stride-loop",
-    "group-leaders",
-    "guard-normalization",
-    "guarded-region",
-    "if-conversion",
-    "inlined-barrier-functions",
-    "known-row-length",
-    "lane-guard",
-    "lane-trip-counts",
-    "live-range-splitting",
-    "loop-coalescing",
-    "loop-interchange",
-    "masked-continue",
-    "masked-known-row",
-    "masked-loop",
-    "masked-uniform-code",
-    "masked-vectors",
-    "math-in-strided-access",
-    "maximum-trip-count",
-    "min-max-idiom",
-    "nested-conditions",
-    "once-per-warp",
-    "outlined-regions",
-    "parallel-accesses",
-    "predicate-rematerialization",
-    "prefetch-next-block",
-    "prefetch-next-iteration",
-    "privatized-accumulators",
-    "quotient-index-split",
-    "ragged-strips",
-    "residue-class-guard",
-    "return-mask",
-    "row-as-block",
-    "row-condition",
-    "row-tiles",
-    "sanitized",
-    "scalar-lanes",
-    "scalar-promotion",
-    "scalar-replacement",
-    "scaled-guard",
-    "scattered-stores",
-    "short-extent-version",
-    "sign-unswitching",
-    "single-thread",
-    "speculative-stores",
-    "stack-per-thread",
-    "steady-state-and-boundary",
-    "strided-access",
-    "strided-strips",
-    "strip-mining",
-    "structured-continue",
-    "thread-guard",
-    "thread-loops",
-    "thread-masks",
-    "tile-loop",
-    "transposed-loads",
-    "transposed-rows",
-    "transposed-stores",
-    "uneven-row-distance",
-    "uniform-branch",
-    "uniform-code",
-    "uniform-loads",
-    "uniform-loop",
-    "unmasked-tail",
-    "warp-as-block",
-    "warp-leaders",
-    "warp-operations",
-    "warp-region",
-    "warp-uniform-group",
-    "while-induction",
-    "wrapping-guard",
-    "xor-partner-split",
-];
-
-/// The names of the rewrites that changed a kernel, if they are recorded.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rewrites(Option<BTreeSet<&'static str>>);
-
-impl Rewrites {
-    /// An empty record, or none.
-    pub(super) fn new(records: bool) -> Self {
-        Self(records.then(BTreeSet::new))
-    }
-
-    /// Records a name if `holds` is true.
-    pub(super) fn add(&mut self, name: &'static str, holds: bool) {
-        debug_assert!(ALL.contains(&name), "{name}");
-        if holds && let Some(names) = &mut self.0 {
-            names.insert(name);
-        }
-    }
-
-    /// Whether names are recorded.
-    pub(super) fn records(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Records the kinds of interchanged loops.
-    pub(super) fn add_interchanged(&mut self, interchanged: &interchange::InterchangedLoops) {
-        let interchange::InterchangedLoops {
-            any: _,
-            may_wrap: _,
-            counters,
-            strided,
-            strided_math,
-            lane_trip_counts,
-            tiles,
-            strides,
-        } = interchanged;
-        self.add("loop-interchange", !counters.is_empty());
-        self.add("strided-access", !strided.is_empty());
-        self.add("math-in-strided-access", !strided_math.is_empty());
-        self.add("lane-trip-counts", !lane_trip_counts.is_empty());
-        self.add("tile-loop", !tiles.is_empty());
-        self.add("grid-stride-loop", !strides.is_empty());
-    }
-}
 
 /// The text form of a kernel. During planning, the function's body is in `body`.
 pub(super) fn text(function: &mut Function, body: &mut Block) -> String {
@@ -160,7 +24,7 @@ pub(super) fn text(function: &mut Function, body: &mut Block) -> String {
 
 /// The names of the transformations in a plan for a CPU with such vectors, sorted, except those in its warp regions.
 pub(crate) fn of_plan(plan: &Plan, vectors: Vectors) -> Vec<&'static str> {
-    let mut found = Found { plan, vectors, names: plan.rewrites.0.clone().unwrap_or_default() };
+    let mut found = Found { plan, vectors, names: plan.rewrites.names() };
     found.plan();
     found.nodes(&plan.cut.nodes);
     found.names.into_iter().collect()

@@ -1,7 +1,7 @@
 //! What a plan refers to: blocks of statements, expressions, locals and masks, for its text form and its verifier.
 
 use crate::{
-    backend::host::plan::{
+    backend::host::plan::plan_ir::{
         AliasCheck, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Plan, Privatized, Range, ResidueClass,
         ScaledGuard, Segment, Specialized, StridePrefetch, Strips, TileShape, TransposedRows, XorPartners,
     },

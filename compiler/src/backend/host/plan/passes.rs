@@ -10,32 +10,36 @@
 use crate::{
     analysis::{Rematerializable, never_written},
     backend::host::plan::{
-        LANES, MAX_SEGMENTS, Plan, PlanOptions, Runs, all_own,
-        analysis::divergence::Uniformity,
-        copy_assigned_params,
-        domain::{boundary, conjunction, div_mod, guards::Peeler, residue, scaled, steady_state, xor_partner},
+        analysis::{
+            block_uniformity::{all_own, shared_by_block},
+            fixed_rows,
+            yield_points::Polling,
+        },
+        cx::{Cx, PassSet, PlanInputs, PlanOptions, no_function},
+        domain::{boundary, conjunction, div_mod, residue, scaled, steady_state, xor_partner},
         features,
         grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
         loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
-        max_segments,
         normalize::{
-            broadcasts, if_convert, local_arrays, nest_conditions, promote_scalars, propagate_flags,
-            rematerialize_predicates, sink_exit_values, speculate_stores, structurize, unroll,
+            assigned_params::copy_assigned_params, broadcasts, if_convert, local_arrays, nest_conditions,
+            promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values, speculate_stores,
+            structurize,
         },
-        plan_ir::{Segment, for_each_guard, for_each_segment},
+        plan_ir::{
+            LANES, MAX_SEGMENTS, Plan, Runs, Segment, for_each_guard, for_each_segment, guards::Peeler, max_segments,
+        },
         prefetch::{next_iteration, next_stride},
-        print,
-        regions::{context, dead, distribute, form},
-        shared_by_block,
-        vector::{fixed_rows, narrow_divisions, strip_mine, transpose},
-        verify::{self, Progress},
+        regions::{
+            context, dead,
+            form::{self, distribute},
+        },
+        vector::{narrow_divisions, strip_mine, transpose},
+        verify::Progress,
         warp::{lower, regions as warp_regions},
-        yield_points::Polling,
     },
     inline,
-    ir::{self, Block, Effects, FuncId, Function, FunctionKind, LocalId, Module, SharedId, SharedKind, SyncScope},
-    normalize::split_live_ranges,
-    source::Span,
+    ir::{Block, Function, LocalId, Module, SharedId, SharedKind},
+    normalize::{split_live_ranges, unroll},
     stop,
 };
 
@@ -92,17 +96,7 @@ impl Stage {
     }
 }
 
-/// A set of passes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PassSet(u64);
-
 impl PassSet {
-    /// No pass.
-    pub(crate) const EMPTY: Self = Self(0);
-
-    /// Every pass.
-    const ALL: Self = Self(u64::MAX);
-
     /// The passes with these names. `all` stands for every pass.
     ///
     /// # Errors
@@ -112,7 +106,7 @@ impl PassSet {
         let mut set = Self::EMPTY;
         for name in names {
             match PASSES.iter().position(|pass| pass.name == name) {
-                Some(number) => set.0 |= 1 << number,
+                Some(number) => set.insert(number),
                 None if name == "all" => set = Self::ALL,
                 None => {
                     let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
@@ -138,10 +132,6 @@ impl PassSet {
             }
             None => Ok(set),
         }
-    }
-
-    fn contains(self, number: usize) -> bool {
-        self.0 >> number & 1 == 1
     }
 }
 
@@ -240,134 +230,6 @@ pub(super) fn run(cx: &mut Cx, trace: &mut Trace) -> Result<(), String> {
         trace.see(number, pass, cx);
     }
     Ok(())
-}
-
-/// A kernel that is being planned.
-#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
-pub(crate) struct Cx {
-    /// The transformations that the plan may use.
-    pub options: PlanOptions,
-    /// The plan. Until the last pass, its module has the kernel as it was before [`take_kernel`].
-    pub plan: Plan,
-    /// `function` and `body` hold the kernel: [`take_kernel`] has run.
-    pub is_taken: bool,
-    /// The kernel without its body.
-    pub function: Function,
-    /// The statements that are not cut into nodes.
-    pub body: Block,
-    /// The program has a barrier.
-    pub has_barrier: bool,
-    /// Parameters that point to memory that no thread writes.
-    pub read_only: Vec<LocalId>,
-    /// The body is a branch between versions for a short last extent.
-    pub is_short: bool,
-    /// The coalesced loops.
-    pub coalesced: Vec<coalesce::Coalesced>,
-    /// A coalesced loop is no segment of its own: the kernel must be planned again without coalescing.
-    pub rejects_coalescing: bool,
-    /// A warp region is not in uniform control flow: the kernel must be planned again without warp regions.
-    pub rejects_warp_regions: bool,
-    /// The plan of a warp region is invalid.
-    pub error: Option<String>,
-    /// The interchanged loops.
-    pub interchanged: interchange::InterchangedLoops,
-    /// Which locals are uniform, from [`form_regions`] on.
-    pub uniformity: Uniformity,
-    /// What is computed of the nodes; `None` before [`form_regions`].
-    pub progress: Option<Progress>,
-}
-
-impl Cx {
-    pub(super) fn new(module: &Module, kernel: FuncId, options: PlanOptions) -> Self {
-        let effects = Effects::of_module(module);
-        let has_barrier = Effects::of_function(&effects, kernel).synchronizes();
-        let mut plan = Plan::empty(module.clone(), effects, kernel, options.record_rewrites);
-        plan.has_barriers = has_barrier && options.opt;
-        Self {
-            options,
-            plan,
-            is_taken: false,
-            function: no_function(),
-            body: Block::new(),
-            has_barrier,
-            read_only: Vec::new(),
-            is_short: false,
-            coalesced: Vec::new(),
-            rejects_coalescing: false,
-            rejects_warp_regions: false,
-            error: None,
-            interchanged: interchange::InterchangedLoops::default(),
-            uniformity: Uniformity::default(),
-            progress: None,
-        }
-    }
-
-    /// The block that the launch is expected to have, along the plan's axes.
-    fn likely_block(&self) -> Option<[u32; 3]> {
-        let mut block = self.plan.module.likely_block?;
-        block.swap(0, usize::from(self.plan.x_axis));
-        Some(block)
-    }
-
-    /// The body is a branch that versions the kernel for a launch.
-    fn is_choice(&self) -> bool {
-        self.is_short || self.plan.quotients.is_some()
-    }
-
-    /// The body is cut at barriers: those of the program, or those that interchanged loops have.
-    fn is_cut(&self) -> bool {
-        self.interchanged.any || !self.plan.masked_loops.is_empty() || self.has_barrier
-    }
-
-    /// The threads of a block synchronize.
-    fn synchronizes_block(&self) -> bool {
-        Effects::of_function(&self.plan.effects, self.plan.kernel).together > SyncScope::Warp
-    }
-
-    /// Calls `visit` on each segment, with the analyses that guards need.
-    fn for_each_segment(&mut self, mut visit: impl FnMut(&mut Peeler<'_>, &Module, &mut Segment)) {
-        let Self { function, uniformity, plan, .. } = self;
-        let Plan { module, cut, fixed, live_across, .. } = plan;
-        let mut peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
-        for_each_segment(&mut cut.nodes, &mut |segment| visit(&mut peeler, module, segment));
-    }
-
-    /// Calls `visit` on each segment that runs for each thread and for which `may_split` holds.
-    fn split_domains(&mut self, may_split: fn(&Segment) -> bool, mut visit: impl FnMut(&mut Peeler<'_>, &mut Segment)) {
-        self.for_each_segment(|peeler, _, segment| {
-            if segment.runs == Runs::EachThread && segment.excluded_range.is_none() && may_split(segment) {
-                visit(peeler, segment);
-            }
-        });
-    }
-
-    /// The rules that the plan breaks: those of weft's IR while it is a module, then those of plans.
-    fn broken_rules(&self) -> Vec<String> {
-        match self.progress {
-            Some(Progress::Plan) => self.plan.broken_rules(),
-            Some(progress) => {
-                let varies = |local: LocalId| self.uniformity.local_varies(local);
-                verify::verify(&self.plan, &self.function, &varies, progress)
-            }
-            None if self.is_taken => verify::statements(&self.plan, &self.function, &self.body),
-            None => ir::verify(&self.plan.module).err().unwrap_or_default(),
-        }
-    }
-
-    /// The text form of the plan.
-    pub(super) fn text(&self) -> String {
-        let kernel = &self.plan.module.functions[self.plan.kernel];
-        if self.is_taken {
-            print::print(&self.plan, &self.function, &self.body)
-        } else {
-            print::print(&self.plan, kernel, &kernel.body)
-        }
-    }
-}
-
-/// In place of the kernel before [`take_kernel`] and after [`finish`].
-fn no_function() -> Function {
-    Function::new("", FunctionKind::Kernel, Span::default())
 }
 
 /// Whether the code is optimized.
@@ -534,7 +396,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: may_have_warp_regions,
-        run: |cx| cx.error = warp_regions::extract(cx).err(),
+        run: extract_warp_regions,
         why_here: "after split_live_ranges: fewer values go into a region and out of it; before passes that copy statements",
     },
     Pass {
@@ -669,7 +531,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: Some("broadcast-loads"),
         when: |cx| optimizes_barriers(cx) && !cx.plan.warp_blocks,
-        run: |cx| broadcasts::mark(&mut cx.function, &mut cx.body),
+        run: |cx| broadcasts::mark(&mut cx.function, &mut cx.body, form::masks),
         why_here: "after the passes that change accesses; before interchange, which reads which locals are uniform",
     },
     Pass {
@@ -678,7 +540,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: Some("boundary-partition"),
         when: |cx| optimizes(cx) && !cx.has_barrier && !cx.is_choice(),
-        run: |cx| boundary::divide(&mut cx.function, &mut cx.body),
+        run: partition,
         why_here: "before interchange: the steady state has loops that can be interchanged",
     },
     Pass {
@@ -981,6 +843,30 @@ fn sink_exit_values(cx: &mut Cx) {
     }
 }
 
+fn extract_warp_regions(cx: &mut Cx) {
+    let inputs = PlanInputs {
+        opt: true,
+        vectors: cx.options.vectors,
+        // If its warps cannot be blocks, a region would contain the same region again.
+        warp_regions: false,
+        skipped: cx.options.skipped,
+        record_rewrites: cx.options.record_rewrites,
+    };
+    let plan_region = |module: &Module| (cx.plan_module)(module, inputs);
+    let kernel = warp_regions::Kernel { function: &mut cx.function, body: &mut cx.body, plan: &mut cx.plan };
+    cx.error = warp_regions::extract(kernel, &plan_region).err();
+}
+
+fn partition(cx: &mut Cx) {
+    let interchanges = |function: &Function, body: &Block| {
+        let (mut function, mut body, kinds) =
+            (function.clone(), body.clone(), interchange::InterchangeKinds::default());
+        interchange::interchange_loops(&mut function, &mut body, kinds, form::masks).any
+    };
+    let passes = boundary::Passes { interchanges, find_steady_state: steady_state::find };
+    boundary::divide(&mut cx.function, &mut cx.body, passes);
+}
+
 fn interchange_loops(cx: &mut Cx) {
     let PlanOptions { strided, strided_math, lane_trip_counts, .. } = cx.options;
     let kinds = interchange::InterchangeKinds {
@@ -989,14 +875,16 @@ fn interchange_loops(cx: &mut Cx) {
         lane_trip_counts,
         math: true,
     };
-    cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds);
+    cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds, form::masks);
     cx.plan.long_rows = !cx.interchanged.may_wrap;
     cx.plan.rewrites.add_interchanged(&cx.interchanged);
 }
 
 fn mask_loops(cx: &mut Cx) {
     if let Some(exits) = cx.options.masked_loops {
-        cx.plan.masked_loops = masked_exits::mask_loops(&mut cx.function, &mut cx.body, exits, !cx.plan.warp_blocks);
+        let may_compute = !cx.plan.warp_blocks;
+        cx.plan.masked_loops =
+            masked_exits::mask_loops(&mut cx.function, &mut cx.body, exits, may_compute, form::masks);
     }
 }
 

@@ -28,8 +28,11 @@ use std::fmt::Write as _;
 
 use crate::{
     backend::host::plan::{
-        AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Plan, Privatized, Range, Runs,
-        Segment, Specialized, StridePrefetch, Strips, TileShape, TransposedRows, mentions::Mentions,
+        mentions::Mentions,
+        plan_ir::{
+            AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Plan, Privatized, Range, Runs,
+            Segment, Specialized, StridePrefetch, Strips, TileShape, TransposedRows,
+        },
     },
     ir::{Block, CompareOp, ExprId, Function, FunctionText, LocalId, Module, for_each_stmt},
 };
@@ -521,4 +524,11 @@ impl Printer<'_> {
 /// The mask of a node.
 fn masked(active: Option<MaskId>) -> String {
     active.map_or_else(String::new, |mask| format!(" under mask {mask}"))
+}
+
+impl Plan {
+    /// The text form of the plan ([`print`]).
+    pub(crate) fn text(&self) -> String {
+        print(self, &self.module.functions[self.kernel], &Block::new())
+    }
 }

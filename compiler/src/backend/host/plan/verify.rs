@@ -22,8 +22,9 @@ use std::collections::BTreeSet;
 use crate::{
     analysis::{escapes, for_each_mention, for_each_read},
     backend::host::plan::{
-        Guard, MaskId, Node, Plan, Range, Runs, Segment, Specialized, Strips, TransposedRows,
-        analysis::structure::holds_barrier, mentions::Mentions, regions::context::Uses,
+        analysis::{liveness::Uses, structure::holds_barrier},
+        mentions::Mentions,
+        plan_ir::{Guard, MaskId, Node, Plan, Range, Runs, Segment, Specialized, Strips, TransposedRows},
     },
     ir::{Block, CompareOp, ExprId, ExprKind, Function, LocalId, StmtKind, Type, for_each_stmt},
 };
@@ -556,4 +557,12 @@ fn for_each_mention_once(function: &Function, block: &Block, visit: &mut dyn FnM
             visit(local);
         }
     });
+}
+
+impl Plan {
+    /// The rules that the plan breaks ([`verify`]).
+    pub(crate) fn broken_rules(&self) -> Vec<String> {
+        let varies = |local: LocalId| self.varying.get(local.index()) != Some(&false);
+        verify(self, &self.module.functions[self.kernel], &varies, Progress::Plan)
+    }
 }

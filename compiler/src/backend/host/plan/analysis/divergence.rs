@@ -15,7 +15,7 @@
 use std::{collections::HashSet, ptr};
 
 use crate::{
-    backend::host::plan::regions::guarded::Regions,
+    backend::host::plan::analysis::guarded::Regions,
     ir::{Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 

@@ -1,7 +1,7 @@
 //! Detection of loop-carried recurrences, in which each iteration waits for the one before, such as a sum of floats.
 
 use crate::{
-    backend::host::plan::regions::context::Uses,
+    backend::host::plan::analysis::liveness::Uses,
     ir::{BinaryOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_stmt},
 };
 

@@ -2,8 +2,8 @@
 
 use crate::{
     ir::{
-        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, SyncScope, Type, UnaryOp,
-        for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Stmt, StmtKind, SyncScope,
+        Type, UnaryOp, for_each_stmt,
     },
     source::Span,
 };
@@ -135,4 +135,15 @@ pub(crate) fn decremented(function: &Function, step: &[Stmt]) -> Option<(LocalId
 /// nothing orders the threads between two barriers.
 pub(crate) fn cut_here(span: Span) -> Stmt {
     Stmt { kind: StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span }
+}
+
+/// The operands of a conjunction.
+pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
+    match function.class(cond) {
+        Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if function.exprs[cond].ty == Type::BOOL => {
+            conjuncts(function, a, parts);
+            conjuncts(function, b, parts);
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => parts.push(cond),
+    }
 }

@@ -24,10 +24,8 @@ use std::collections::BTreeMap;
 use crate::{
     analysis::{Rematerializable, escapes},
     backend::host::plan::{
-        all_own,
-        domain::{guards::Peeler, steady_state},
-        loops::interchange,
-        plan_ir::{Guard, Range, Segment, Specialized},
+        analysis::block_uniformity::all_own,
+        plan_ir::{Guard, Range, Segment, Specialized, guards::Peeler},
     },
     ir::{
         BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
@@ -39,26 +37,27 @@ use crate::{
 /// Most expressions of the two conditions together, after all locals in them are replaced by their values.
 const MAX_EXPRS: u32 = 500;
 
+/// The passes that the split is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Passes {
+    /// Whether loops of a body can be interchanged with the thread loop.
+    pub interchanges: fn(&Function, &Block) -> bool,
+    /// Gives a segment its steady state.
+    pub find_steady_state: fn(&mut Peeler<'_>, &mut Segment),
+}
+
 /// Splits a body without barriers, if that pays.
-pub(crate) fn divide(function: &mut Function, body: &mut Block) {
+pub(crate) fn divide(function: &mut Function, body: &mut Block, passes: Passes) {
     let mut loops = false;
     for_each_stmt(body, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
     if !loops {
         return;
     }
-    let marks = |function: &Function, body: &Block| {
-        interchange::interchange_loops(
-            &mut function.clone(),
-            &mut body.clone(),
-            interchange::InterchangeKinds::default(),
-        )
-        .any
-    };
-    let tests = if marks(function, body) { tests_of_turns(body) } else { usize::MAX };
+    let tests = if (passes.interchanges)(function, body) { tests_of_turns(body) } else { usize::MAX };
     if tests > 0
-        && let Some((divided, parts)) = divided(function, body)
+        && let Some((divided, parts)) = divided(function, body, passes)
         && parts.first().is_some_and(|near_none| tests_of_turns(std::slice::from_ref(near_none)) < tests)
-        && marks(&divided, &parts)
+        && (passes.interchanges)(&divided, &parts)
     {
         (*function, *body) = (divided, parts);
     }
@@ -79,7 +78,7 @@ fn tests_of_turns(body: &[Stmt]) -> usize {
 }
 
 /// The function and the two guarded statements; `None` if the split is not possible.
-fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
+fn divided(function: &Function, body: &Block, passes: Passes) -> Option<(Function, Block)> {
     let span = body.first()?.span;
     let mut function = function.clone();
     let fixed = Rematerializable::of(&function, body);
@@ -87,7 +86,7 @@ fn divided(function: &Function, body: &Block) -> Option<(Function, Block)> {
     let mut peeler = Peeler { function: &mut function, uniformity: &uniformity, fixed: &fixed, live_across: &[] };
     let mut segment = Segment { body: body.clone(), ..Segment::default() };
     peeler.peel(&mut segment);
-    steady_state::find(&mut peeler, &mut segment);
+    (passes.find_steady_state)(&mut peeler, &mut segment);
     let Specialized { guard: inner, body: mut inside } = segment.steady_state.take()?;
     if escapes(&inside).any() || escapes(&segment.body).any() {
         return None;

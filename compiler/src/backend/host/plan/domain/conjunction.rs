@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The threads that continue after the original test are not an interval along `x` combined with one condition on the
-//! row. After the rewrite they are: each row has one bound. `domain/guards` makes it a bound of every later segment,
+//! row. After the rewrite they are: each row has one bound. `plan_ir/guards` makes it a bound of every later segment,
 //! and no mask is needed.
 //!
 //! Legal if the conjunction consists of one one-sided 64-bit comparison whose value grows by one from thread to thread

@@ -24,11 +24,12 @@ use std::collections::BTreeMap;
 
 use crate::{
     analysis::{Rematerializable, same},
-    backend::host::plan::normalize::unroll,
+    backend::host::plan::plan_ir::{Dividend, Division, Quotients},
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
         SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::unroll,
 };
 
 /// Expressions of the largest body that is duplicated.
@@ -39,49 +40,6 @@ const MAX_DIVISIONS: usize = 6;
 
 /// The smallest divisor for which rows are split.
 const SHORTEST_PART: i128 = 32;
-
-/// The divisions of a kernel's index, computed once for each part of a row.
-#[derive(Clone, Debug)]
-pub(crate) struct Quotients {
-    /// The global index of the block's first thread.
-    pub first: ExprId,
-    /// The condition under which a launch runs the copy.
-    pub is_worth: ExprId,
-    /// In the order of their computation.
-    pub divisions: Vec<Division>,
-}
-
-/// A division by a value that is uniform in the launch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Division {
-    /// The dividend.
-    pub dividend: Dividend,
-    /// The divisor, uniform in the launch.
-    pub by: ExprId,
-}
-
-/// The dividend of a division.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dividend {
-    /// The thread's global index.
-    Index,
-    /// The remainder of an earlier division.
-    Remainder(usize),
-    /// The quotient of an earlier division: it is uniform in the part.
-    Quotient(usize),
-}
-
-impl Division {
-    /// The number of the register that holds the quotient of division `of`.
-    pub(crate) const fn quotient(of: usize) -> usize {
-        1 + 2 * of
-    }
-
-    /// The number of the register that holds the remainder of division `of` for the part's first thread.
-    pub(crate) const fn remainder(of: usize) -> usize {
-        2 + 2 * of
-    }
-}
 
 /// Replaces the body by a branch on `is_worth` between a copy for such parts and the original body. `None` if there is
 /// no such division, or if the copy is not legal.

@@ -6,7 +6,6 @@
 pub(crate) mod boundary;
 pub(crate) mod conjunction;
 pub(crate) mod div_mod;
-pub(crate) mod guards;
 pub(crate) mod residue;
 pub(crate) mod scaled;
 pub(crate) mod steady_state;

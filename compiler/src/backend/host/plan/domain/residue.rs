@@ -17,12 +17,14 @@
 use crate::{
     analysis::same,
     backend::host::plan::{
-        analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        plan_ir::{Guard, Range, ResidueClass, Segment, Specialized},
+        analysis::{
+            strides::{Form, Forms},
+            structure::conjuncts,
+        },
+        plan_ir::{Guard, Range, ResidueClass, Segment, guards::Peeler},
     },
     ir::{
-        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, Function, Leaf, Space, Stmt, StmtKind, Type, UnaryOp,
+        Arith, BinaryOp, Class, CompareOp, Const, ExprId, Function, Leaf, Space, Stmt, StmtKind, Type, UnaryOp,
         for_each_expr_of_stmt, for_each_stmt,
     },
 };
@@ -86,7 +88,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     }
     let span = last.span;
     parts.remove(at);
-    let Some(part) = without(peeler, segment, parts) else { return };
+    let Some(part) = peeler.without(segment, parts) else { return };
     let function = &mut *peeler.function;
     let bound = match found.residue {
         Some(residue) => function.copy_expr(residue),
@@ -108,37 +110,6 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     let mut of = Guard { ranges, ..Guard::default() };
     peeler.complete(&mut of);
     segment.residue_class = Some(ResidueClass { of, modulus, other: found.other, part });
-}
-
-/// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
-/// still tested. `None` if a value of its guard may wrap.
-pub(crate) fn without(peeler: &mut Peeler<'_>, segment: &Segment, parts: Vec<ExprId>) -> Option<Specialized> {
-    let (last, before) = segment.body.split_last()?;
-    let StmtKind::If { then, .. } = &last.kind else { return None };
-    let span = last.span;
-    let mut inner: Block = peeler.function.copy_stmts(then);
-    for part in parts.into_iter().rev() {
-        let cond = peeler.function.copy_expr(part);
-        inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
-    }
-    let mut body: Block = peeler.function.copy_stmts(before);
-    body.append(&mut inner);
-    let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
-    peeler.peel(&mut part);
-    let guard = part.guard.unwrap_or_default();
-    let exact = !guard.ranges.iter().any(|range| range.wraps);
-    exact.then_some(Specialized { guard, body: part.body })
-}
-
-/// The operands of a conjunction.
-pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprId>) {
-    match function.class(cond) {
-        Class::Arith(Arith::Binary(BinaryOp::And, a, b)) if function.exprs[cond].ty == Type::BOOL => {
-            conjuncts(function, a, parts);
-            conjuncts(function, b, parts);
-        }
-        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => parts.push(cond),
-    }
 }
 
 /// Matches a condition, or its negation, as a condition on a remainder.

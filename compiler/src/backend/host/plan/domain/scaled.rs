@@ -22,12 +22,11 @@ use std::collections::HashMap;
 
 use crate::{
     backend::host::plan::{
-        analysis::strides::{Form, Forms, mirrored},
-        domain::{
-            guards::Peeler,
-            residue::{conjuncts, without},
+        analysis::{
+            strides::{Form, Forms, mirrored},
+            structure::conjuncts,
         },
-        plan_ir::{Guard, Range, ScaledGuard, Segment, Specialized},
+        plan_ir::{Guard, Range, ScaledGuard, Segment, Specialized, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
@@ -91,7 +90,7 @@ fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<ScaledGuard> {
     if bounds == 0 {
         return None;
     }
-    let part = without(peeler, segment, left)?;
+    let part = peeler.without(segment, left)?;
     not_negative(peeler, &part.body, &mut ranges);
     Some(ScaledGuard { of: Guard { ranges, ..Guard::default() }, bounds, part })
 }

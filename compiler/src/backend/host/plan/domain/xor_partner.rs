@@ -24,8 +24,7 @@ use crate::{
     analysis::any_expr,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        plan_ir::{Guard, Range, Segment, Specialized, XorPartners},
+        plan_ir::{Guard, Range, Segment, Specialized, XorPartners, guards::Peeler},
     },
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SharedId, Stmt, StmtKind,

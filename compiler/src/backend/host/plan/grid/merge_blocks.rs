@@ -10,9 +10,12 @@
 //!
 //! Profitable because thread loops get longer: rows of 16 threads become rows of 1024 or more.
 
-use crate::ir::{
-    Arith, Base, BinaryOp, Class, Const, Effects, ExprId, ExprKind, Function, Leaf, LocalId, Module, Op,
-    SpecialRegister, StmtKind, Type, for_each_expr, for_each_stmt,
+use crate::{
+    backend::host::plan::analysis::thread_order::may_move_all,
+    ir::{
+        Arith, Base, BinaryOp, Class, Const, Effects, ExprId, Function, Leaf, LocalId, Module, SpecialRegister,
+        StmtKind, Type, for_each_expr, for_each_stmt,
+    },
 };
 
 /// Most iterations of the fixpoint over the locals of a function.
@@ -244,52 +247,5 @@ impl<'a> Walk<'a> {
     fn all_of_grid(&mut self, ids: &[ExprId]) -> Dependence {
         let of_grid = ids.iter().all(|&id| matches!(self.dependence(id), Dependence::Grid | Dependence::Extent));
         if of_grid { Dependence::Grid } else { Dependence::Other }
-    }
-}
-
-/// Whether a module's threads may run in any order and in any block position: only their indices along the axes
-/// distinguish them.
-pub(crate) fn may_move_all(module: &Module) -> bool {
-    let mut may = true;
-    for (_, function) in module.functions.iter() {
-        for_each_stmt(&function.body, &mut |stmt| {
-            if let StmtKind::Op { op, .. } = stmt.kind {
-                may &= may_move(op);
-            }
-            for root in stmt.kind.exprs() {
-                for_each_expr(function, root, &mut |id| {
-                    may &= function.exprs[id].kind != ExprKind::Special(SpecialRegister::LaneId);
-                });
-            }
-        });
-    }
-    may
-}
-
-/// Whether an operation has the same effect in any thread position and in any order of the threads.
-fn may_move(op: Op) -> bool {
-    match op {
-        Op::Atomic { .. } | Op::Load(_) | Op::Store(_) | Op::Barrier | Op::BarrierReduce(_) => true,
-        Op::Ptx { pure, .. } => pure,
-        Op::GridBarrier
-        | Op::WarpBarrier
-        | Op::Shuffle(_)
-        | Op::Vote(_)
-        | Op::MatchAny
-        | Op::MatchAll
-        | Op::WarpReduce(_)
-        | Op::ActiveMask
-        | Op::LaneBits(_)
-        | Op::OfWarps
-        | Op::WarpRegion(_)
-        | Op::Fence(_)
-        | Op::Print(_)
-        | Op::External(_)
-        | Op::Clock(_)
-        | Op::Nanosleep
-        | Op::Breakpoint
-        | Op::Fault(_)
-        | Op::FaultCall(_)
-        | Op::Check(_) => false,
     }
 }

@@ -6,16 +6,16 @@
 //! exchanges the axes of its grid and its blocks.
 //!
 //! Legal because nothing orders the threads of a block between its barriers. The kernel must not synchronize a warp or
-//! the grid, and must not otherwise observe how threads are numbered ([`merge_blocks::may_move_all`]).
+//! the grid, and must not otherwise observe how threads are numbered ([`thread_order::may_move_all`]).
 //!
 //! Profitable if the estimated cost of the kernel's memory accesses is lower along that axis. The cost depends only on
 //! the stride, the memory space and the loop depth of each access.
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::{
-        analysis::strides::{Form, Forms},
-        grid::merge_blocks,
+    backend::host::plan::analysis::{
+        strides::{Form, Forms},
+        thread_order,
     },
     ir::{
         Class, Effects, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt,
@@ -36,7 +36,7 @@ const STRIDED_SHARED_COST: u64 = 4;
 /// `threadIdx.x`, or if no other axis is cheaper.
 pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
     let independent = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
-    if !effects.iter().all(independent) || !merge_blocks::may_move_all(module) {
+    if !effects.iter().all(independent) || !thread_order::may_move_all(module) {
         return 0;
     }
     let function = &module.functions[kernel];

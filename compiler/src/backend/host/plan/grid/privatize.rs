@@ -24,33 +24,16 @@ use weft_artifact::Scalar;
 
 use crate::{
     analysis::{Interval, Ranges, Rematerializable, any_expr, only_accumulated},
+    backend::host::plan::plan_ir::{COMBINED_ELEMENTS, Privatized},
     ir::{
         Accumulation, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
-        LocalKind, Module, Op, SharedArray, SharedId, SharedKind, Space, Stmt, StmtKind, Type, for_each_stmt,
+        LocalKind, Module, Op, SharedArray, SharedKind, Space, Stmt, StmtKind, Type, for_each_stmt,
     },
     source::Span,
 };
 
 /// Largest size of a copy in bytes.
 const MAX_BYTES: u64 = 32 << 10;
-
-/// Elements of a copy that are tested at once, as a vector, when the copy is combined with the array.
-pub(crate) const COMBINED_ELEMENTS: u64 = 16;
-
-/// An array and its private copy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Privatized {
-    /// The kernel's parameter.
-    pub param: LocalId,
-    /// Its element type.
-    pub element: Scalar,
-    /// The copy.
-    pub array: SharedId,
-    /// The copy's length, a multiple of [`COMBINED_ELEMENTS`].
-    pub len: u64,
-    /// The accumulation of the copy's elements.
-    pub accumulation: Accumulation,
-}
 
 /// An atomic operation of the kernel.
 struct Site {

@@ -1,7 +1,7 @@
 //! Work-group splitting along `y` and `z`: runs each row of a block as a block of `blockDim.x` threads.
 //!
 //! Legal if no thread synchronizes with another one or observes how threads are numbered
-//! ([`merge_blocks::may_move_all`]), and if only the kernel reads `threadIdx.y` and `threadIdx.z`: a block of several
+//! ([`thread_order::may_move_all`]), and if only the kernel reads `threadIdx.y` and `threadIdx.z`: a block of several
 //! rows is then the same program as several blocks of one row.
 //!
 //! Profitable because values that are uniform in a row become uniform in the block: `blockIdx.y * blockDim.y +
@@ -15,7 +15,7 @@
 //! | `threadIdx.y`, `threadIdx.z` | the row's index in the block along that axis |
 
 use crate::{
-    backend::host::plan::grid::merge_blocks,
+    backend::host::plan::analysis::thread_order,
     ir::{
         Effects, Expr, ExprKind, FuncId, Function, Module, SpecialRegister, StmtKind, SyncScope, Type, for_each_stmt,
     },
@@ -30,7 +30,7 @@ pub(crate) fn may_split(module: &Module, kernel: FuncId, effects: &[Effects]) ->
     has_loops
         && reads(&module.functions[kernel])
         && effects.iter().all(|effects| effects.together == SyncScope::None)
-        && merge_blocks::may_move_all(module)
+        && thread_order::may_move_all(module)
         && module.functions.iter().all(|(id, function)| id == kernel || !reads(function))
 }
 

@@ -18,7 +18,7 @@
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::plan_ir::{Node, Runs, for_each_segment},
+    backend::host::plan::plan_ir::{self, Node, Runs, for_each_segment},
     ir::{
         Arith, BinaryOp, Block, Class, Const, Editor, ExprId, ExprKind, Function, Leaf, SpecialRegister, Type,
         for_each_expr_of_block,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The warp size and its binary logarithm.
-const LANES: i128 = crate::backend::host::plan::LANES as i128;
+const LANES: i128 = plan_ir::LANES as i128;
 const LOG_LANES: i128 = 5;
 
 /// Numbers of the [`SpecialRegister::OfRow`] that contain the warp's position: `threadIdx.x / 32`, `threadIdx.y` and

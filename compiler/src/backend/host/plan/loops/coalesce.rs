@@ -27,20 +27,18 @@ use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     backend::host::plan::{
         analysis::{
+            candidates,
             divergence::Uniformity,
+            grid_stride_loops::{Search, Strided},
             structure::{cut_here, holds_barrier},
         },
-        loops::{
-            candidates,
-            grid_stride::{Search, Strided},
-        },
-        normalize::unroll,
-        plan_ir::{MAX_THREADS, Node, Runs, TileShape},
+        plan_ir::{Coalesced, MAX_THREADS, Node, Runs, TileShape},
     },
     ir::{
         Arena, Arith, BinaryOp, Block, Class, CompareOp, ConstantArray, Editor, ExprId, ExprKind, Function, Leaf,
         LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::unroll,
 };
 
 /// Least row length: a vector of bytes.
@@ -48,14 +46,6 @@ const MIN_WIDTH: i128 = 16;
 
 /// Most expressions of a body. The loop is kept beside the coalesced one, so its code is emitted twice.
 const MAX_EXPRS: usize = 400;
-
-/// A coalesced loop.
-#[derive(Clone, Debug)]
-pub(crate) struct Coalesced {
-    /// The condition of the branch whose first arm contains the body.
-    cond: ExprId,
-    shape: TileShape,
-}
 
 /// Coalesces the loops of a body.
 pub(crate) fn coalesce(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) -> Vec<Coalesced> {
@@ -166,7 +156,7 @@ struct Site<'a> {
 
 impl Site<'_> {
     fn tile(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Tile> {
-        let strided = Search::of(self.function, self.whole, self.fixed).parts(list, at, body, step)?;
+        let strided = Search::of(self.function, self.whole, self.fixed, &[]).parts(list, at, body, step)?;
         let is_uniform = |root: ExprId| !self.uniformity.varies(self.function, root);
         let mut row_factor = None;
         let is_index = self.is_linear_index(strided.first, &mut row_factor)?;

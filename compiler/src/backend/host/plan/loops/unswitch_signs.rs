@@ -14,12 +14,9 @@
 
 use crate::{
     analysis::{Rematerializable, for_each_mention, for_each_read},
-    backend::host::plan::{
-        analysis::{
-            divergence::Uniformity,
-            strides::{Form, Forms},
-        },
-        regions::guarded::Regions,
+    backend::host::plan::analysis::{
+        block_uniformity,
+        strides::{Form, Forms},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId,
@@ -35,17 +32,8 @@ pub(crate) fn part(function: &mut Function, body: &mut Block) {
         return;
     }
     let fixed = Rematerializable::of(function, body);
-    let alike = alike(function, body);
+    let alike = block_uniformity::alike(function, body);
     split_list(function, (&fixed, &alike), body);
-}
-
-/// By local: it is assigned once, to a value that is uniform in the block.
-pub(crate) fn alike(function: &Function, body: &[Stmt]) -> Vec<bool> {
-    let mut counts = vec![0_u32; function.locals.len()];
-    for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
-    let uniformity = Uniformity::of(function, body, &Regions::default(), &[]);
-    let is_alike = |(id, _): (LocalId, &_)| counts[id.index()] == 1 && !uniformity.local_varies(id);
-    function.locals.iter().map(is_alike).collect()
 }
 
 /// The counter whose sign a branch between two loops tests.

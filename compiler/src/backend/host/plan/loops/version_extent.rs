@@ -16,11 +16,11 @@ use weft_artifact::{ArgItem, SlotField, SlotSource};
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::normalize::unroll,
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Module, Stmt, StmtKind,
         Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::unroll,
 };
 
 /// Maximum number of expressions of a body that is copied.

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::{analysis::structure::holds_barrier, loops::interchange},
+    backend::host::plan::{analysis::structure::holds_barrier, plan_ir::CountMasks},
     ir::{
         Base, Block, Class, ExprId, ExprKind, Function, Leaf, Local, LocalKind, SharedId, Space, Stmt, StmtKind,
         SyncScope, Type, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
@@ -29,8 +29,8 @@ use crate::{
 };
 
 /// Marks the locals of broadcasts, and assigns the broadcasts in conditions to new locals.
-pub(crate) fn mark(function: &mut Function, body: &mut Block) {
-    if !body.iter().any(holds_barrier) || interchange::masks(function, body) > 0 {
+pub(crate) fn mark(function: &mut Function, body: &mut Block, masks: CountMasks) {
+    if !body.iter().any(holds_barrier) || masks(function, body) > 0 {
         return;
     }
     let fixed = Rematerializable::of(function, body);

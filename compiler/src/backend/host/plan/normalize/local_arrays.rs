@@ -19,10 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_artifact::Scalar;
 
-use super::unroll;
-use crate::ir::{
-    Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt, StmtKind,
-    Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
+use crate::{
+    ir::{
+        Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt,
+        StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
+    },
+    normalize::unroll,
 };
 
 /// Most elements of an array that becomes locals.

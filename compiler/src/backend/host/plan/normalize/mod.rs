@@ -1,5 +1,6 @@
 //! Passes that normalize the structured IR before parallel regions are formed.
 
+pub(crate) mod assigned_params;
 pub(crate) mod broadcasts;
 pub(crate) mod if_convert;
 pub(crate) mod local_arrays;
@@ -10,4 +11,3 @@ pub(crate) mod rematerialize_predicates;
 pub(crate) mod sink_exit_values;
 pub(crate) mod speculate_stores;
 pub(crate) mod structurize;
-pub(crate) mod unroll;

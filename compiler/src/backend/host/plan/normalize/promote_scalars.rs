@@ -25,17 +25,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     analysis::{Rematerializable, any_expr, escapes, for_each_read, same},
-    backend::host::plan::{
-        analysis::{
-            dependence::{Root, root},
-            structure::counter_by,
-        },
-        normalize::unroll::assigned_once,
+    backend::host::plan::analysis::{
+        dependence::{Root, root},
+        structure::counter_by,
     },
     ir::{
         Align, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Space, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::unroll::assigned_once,
     source::Span,
 };
 use weft_artifact::Scalar;

@@ -29,10 +29,7 @@
 
 use crate::{
     analysis::{Rematerializable, affine::Stride, base, for_each_read, same},
-    backend::host::plan::{
-        analysis::{divergence::Uniformity, strides::Forms},
-        shared_by_block,
-    },
+    backend::host::plan::analysis::{block_uniformity::shared_by_block, divergence::Uniformity, strides::Forms},
     ir::{
         Align, Arith, Base, BinaryOp, Block, Class, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
         Stmt, StmtKind, Type, Unit, for_each_expr, for_each_stmt,

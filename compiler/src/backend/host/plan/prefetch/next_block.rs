@@ -19,10 +19,8 @@ use crate::{
         for_each_read,
     },
     backend::host::plan::{
-        Plan,
-        analysis::strides::Form,
-        plan_ir::{Runs, Segment},
-        vector::fixed_rows::Rows,
+        analysis::{fixed_rows::Rows, strides::Form},
+        plan_ir::{Plan, Runs, Segment},
     },
     ir::{
         Class, ExprId, ExprKind, Function, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind, Type, for_each_expr,

@@ -19,10 +19,11 @@ use std::collections::HashSet;
 use crate::{
     analysis::for_each_read,
     backend::host::plan::{
-        analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        plan_ir::{IterationPrefetch, MAX_THREADS, Node, Segment, for_each_segment},
-        vector::fixed_rows::is_harmless,
+        analysis::{
+            fixed_rows::is_harmless,
+            strides::{Form, Forms},
+        },
+        plan_ir::{IterationPrefetch, MAX_THREADS, Node, Segment, for_each_segment, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Class, ExprId, ExprKind, Leaf, LocalId, Space, SpecialRegister, Stmt, StmtKind, Type, Unit,

@@ -16,9 +16,7 @@ use crate::{
     analysis::{any_expr, for_each_read},
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        loops::{grid_stride::Stride, interchange::InterchangedLoops},
-        plan_ir::{Node, Segment, StridePrefetch},
+        plan_ir::{InterchangedLoops, Node, Segment, Stride, StridePrefetch, guards::Peeler},
     },
     ir::{Class, ExprId, ExprKind, Function, LocalId, SpecialRegister, StmtKind, Unit, for_each_expr, for_each_stmt},
 };

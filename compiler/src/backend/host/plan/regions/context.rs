@@ -10,24 +10,15 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
+    analysis::{Rematerializable, for_each_mention},
     backend::host::plan::{
-        analysis::{dependence, divergence::Uniformity},
-        plan_ir::{Node, Segment, for_each_segment, for_each_split},
+        analysis::{dependence, divergence::Uniformity, guarded::recompute, liveness::Uses},
+        plan_ir::{LiveAcross, Node, Segment, for_each_segment, for_each_split},
     },
-    ir::{Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, Stmt, StmtKind, Type, for_each_stmt},
+    ir::{Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, StmtKind, Type, for_each_stmt},
 };
 
 type Set = BTreeSet<LocalId>;
-
-/// The locals and local arrays that are live across barriers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LiveAcross {
-    /// Locals; each has a context array with one element for each thread.
-    pub locals: Vec<LocalId>,
-    /// Local arrays; each thread has its own.
-    pub arrays: Vec<LocalArrayId>,
-}
 
 /// Fills in which locals each segment loads, stores and recomputes, and whether it is parallel. No thread writes the
 /// memory that the parameters in `read_only` point to.
@@ -90,27 +81,6 @@ pub(crate) fn analyse(
     LiveAcross { locals: live_across.into_iter().collect(), arrays }
 }
 
-/// Adds a rematerializable local to `order`, after the locals that its value reads.
-pub(crate) fn recompute(
-    function: &Function,
-    fixed: &Rematerializable,
-    own: &dyn Fn(LocalId) -> bool,
-    local: LocalId,
-    order: &mut Vec<LocalId>,
-) {
-    if order.contains(&local) || !own(local) {
-        return;
-    }
-    if let Some(value) = fixed.value(local) {
-        let mut reads = Vec::new();
-        for_each_read(function, value, &mut |read| reads.push(read));
-        for read in reads {
-            recompute(function, fixed, own, read, order);
-        }
-        order.push(local);
-    }
-}
-
 /// Arrays that may be live across a barrier: those that several segments mention, or one that may run repeatedly. All
 /// arrays are, if a pointer that may point into one is.
 fn live_arrays(
@@ -152,85 +122,4 @@ fn for_each_array(
     };
     segment.recompute.iter().filter_map(|&local| fixed.value(local)).for_each(&mut look);
     for_each_stmt(&segment.body, &mut |stmt| stmt.kind.exprs().into_iter().for_each(&mut look));
-}
-
-/// Uses of locals in a segment.
-#[derive(Debug, Default)]
-pub(crate) struct Uses {
-    /// Locals that may be read before they are assigned (upward-exposed).
-    pub exposed: Set,
-    /// Locals that are assigned on some path.
-    pub assigned: Set,
-    /// Locals that are assigned on every path.
-    pub(crate) definite: Set,
-}
-
-impl Uses {
-    pub(crate) fn of(function: &Function, body: &[Stmt]) -> Self {
-        let mut flow = Flow { function, exposed: Set::new(), breaks: Vec::new() };
-        let end = flow.block(body, Set::new());
-        let mut all = Set::new();
-        for_each_stmt(body, &mut |stmt| all.extend(stmt.kind.assigned()));
-        let definite = if escapes(body).any() { Set::new() } else { end.unwrap_or_default() };
-        Self { exposed: flow.exposed, assigned: all, definite }
-    }
-}
-
-/// Forward dataflow over statements, with the set of locals that are assigned on every path to the position.
-struct Flow<'a> {
-    function: &'a Function,
-    exposed: Set,
-    /// For each loop around the position, the locals that are assigned at all of its breaks; `None` before the first
-    /// break.
-    breaks: Vec<Option<Set>>,
-}
-
-impl Flow<'_> {
-    /// The locals that are assigned at the end of a block; `None` if its end is unreachable.
-    fn block(&mut self, block: &[Stmt], mut set: Set) -> Option<Set> {
-        for stmt in block {
-            for root in stmt.kind.exprs() {
-                for_each_read(self.function, root, &mut |local| {
-                    if !set.contains(&local) {
-                        self.exposed.insert(local);
-                    }
-                });
-            }
-            match &stmt.kind {
-                StmtKind::If { then, otherwise, .. } => {
-                    let then = self.block(then, set.clone());
-                    let otherwise = self.block(otherwise, set);
-                    set = both(then, otherwise)?;
-                }
-                StmtKind::Loop { body, step } => {
-                    self.breaks.push(None);
-                    // A `continue` may reach the step with fewer locals assigned than the end of the body.
-                    let end = self.block(body, set.clone());
-                    let before_step = if escapes(body).continues { set } else { end.unwrap_or(set) };
-                    self.block(step, before_step);
-                    set = self.breaks.pop().flatten()?;
-                }
-                StmtKind::Break => {
-                    if let Some(at_breaks) = self.breaks.last_mut() {
-                        *at_breaks = both(at_breaks.take(), Some(set));
-                    }
-                    return None;
-                }
-                StmtKind::Continue | StmtKind::Return(_) => return None,
-                other @ (StmtKind::Assign(..)
-                | StmtKind::Store { .. }
-                | StmtKind::Op { .. }
-                | StmtKind::Call { .. }) => set.extend(other.assigned()),
-            }
-        }
-        Some(set)
-    }
-}
-
-/// The locals that are assigned on both paths; an unreachable path does not restrict the set.
-fn both(a: Option<Set>, b: Option<Set>) -> Option<Set> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.intersection(&b).copied().collect()),
-        (one, None) | (None, one) => one,
-    }
 }

@@ -2,6 +2,4 @@
 
 pub(crate) mod context;
 pub(crate) mod dead;
-pub(crate) mod distribute;
 pub(crate) mod form;
-pub(crate) mod guarded;

@@ -21,8 +21,7 @@
 use crate::{
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        plan_ir::{MAX_ROW, Runs, Segment},
+        plan_ir::{MAX_ROW, Runs, Segment, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Leaf, SpecialRegister, Type, for_each_expr,

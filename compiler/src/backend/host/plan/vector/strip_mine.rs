@@ -32,14 +32,14 @@ use std::collections::BTreeSet;
 use crate::{
     analysis::{escapes, for_each_read},
     backend::host::plan::{
-        analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        loops::{
-            grid_stride::Stride,
-            interchange::{self, InterchangedLoops},
-            masked_exits::MaskedLoop,
+        analysis::{
+            strides::{Form, Forms},
+            vectorizable,
         },
-        plan_ir::{Guard, Node, Runs, Segment, Strips, for_each_segment, for_each_split},
+        plan_ir::{
+            Guard, InterchangedLoops, MaskedLoop, Node, Runs, Segment, Stride, Strips, for_each_segment,
+            for_each_split, guards::Peeler,
+        },
     },
     ir::{
         BinaryOp, Class, ExprId, ExprKind, Function, LocalId, Space, Type, for_each_expr, for_each_expr_of_stmt,
@@ -49,9 +49,6 @@ use crate::{
 
 /// Threads of a strip in blocks that are merged: their rows are long.
 const MAX_WIDTH: u32 = 256;
-
-/// Threads of a strip in rows of a single block, if other widths may leave a remainder.
-pub(crate) const BLOCK_WIDTH: u32 = 16;
 
 /// Most threads of a strip in rows of a single block. A strip of several vectors hides the latency of its sums, and
 /// accesses several consecutive cache lines of each row of a matrix, which the hardware prefetches.
@@ -101,7 +98,7 @@ pub(crate) fn make(
     for_each_split(nodes, &mut |cond| loads[cond.index()] += 1);
     // Rows of merged blocks are long enough for loops of their own.
     let ragged = !is_merged;
-    let width = if is_merged { MAX_WIDTH } else { BLOCK_WIDTH };
+    let width = if is_merged { MAX_WIDTH } else { Strips::BLOCK_WIDTH };
     let most_rows = if by_eights { MAX_ROWS } else { ROWS };
     let maker = Maker {
         peeler,
@@ -299,7 +296,7 @@ impl Maker<'_> {
         let most = if self.has_long_vectors { MAX_BYTES } else { MAX_SHORT_BYTES };
         let fits =
             |width: &u32| self.row.is_some_and(|row| row.is_multiple_of(*width)) && u64::from(*width) * bytes <= most;
-        [MAX_BLOCK_WIDTH, MAX_BLOCK_WIDTH / 2].into_iter().find(fits).unwrap_or(BLOCK_WIDTH)
+        [MAX_BLOCK_WIDTH, MAX_BLOCK_WIDTH / 2].into_iter().find(fits).unwrap_or(Strips::BLOCK_WIDTH)
     }
 
     /// The stride of the grid-stride loop with this step.
@@ -319,7 +316,7 @@ impl Maker<'_> {
         self.computes(nodes, &mut computes);
         let most = if computes { MAX_SHORT_ROW } else { MAX_WIDTH };
         match first {
-            Some((stride_length, guessed)) if alike && (BLOCK_WIDTH..=most).contains(&stride_length) => {
+            Some((stride_length, guessed)) if alike && (Strips::BLOCK_WIDTH..=most).contains(&stride_length) => {
                 ActiveLanes::PerLane { stride_length, guessed }
             }
             Some(_) | None => ActiveLanes::StrideTooLarge,
@@ -368,7 +365,7 @@ impl Maker<'_> {
     fn computes(&self, nodes: &[Node], computes: &mut bool) {
         for node in nodes {
             if let Node::Segment(segment) = node {
-                *computes |= interchange::calls_math(self.peeler.function, &segment.body);
+                *computes |= vectorizable::calls_math(self.peeler.function, &segment.body);
             }
             node.parts().iter().for_each(|part| self.computes(part, computes));
         }
@@ -409,7 +406,7 @@ impl Maker<'_> {
         // If one of two rows has left a loop, it would load elements that its own threads do not load.
         let single = has_strided || wraps || has_masked_loops || stride_length.is_some();
         let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
-            let holds = u64::from(BLOCK_WIDTH) * u64::from(rows) * bytes <= MAX_BYTES;
+            let holds = u64::from(Strips::BLOCK_WIDTH) * u64::from(rows) * bytes <= MAX_BYTES;
             shares && !single && exprs * rows as usize <= MAX_EXPRS && holds
         });
         let rows = rows.unwrap_or(1);
@@ -421,7 +418,7 @@ impl Maker<'_> {
             self.width
         });
         let most = if stride_length.is_some() { 2 * MAX_BYTES } else { MAX_BYTES };
-        while u64::from(width) * u64::from(rows) * bytes > most && width > BLOCK_WIDTH {
+        while u64::from(width) * u64::from(rows) * bytes > most && width > Strips::BLOCK_WIDTH {
             width /= 2;
         }
         // If the stride is the size of a block or of the grid, accesses are contiguous over a whole row.
@@ -434,7 +431,7 @@ impl Maker<'_> {
         }
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
-        let is_of_block = self.width == BLOCK_WIDTH && !repeats;
+        let is_of_block = self.width == Strips::BLOCK_WIDTH && !repeats;
         if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
             return None;
         }
@@ -571,7 +568,7 @@ impl Maker<'_> {
     fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
         if let (Node::Segment(segment), true) = (node, in_loop) {
             let Peeler { function, uniformity, fixed, .. } = self.peeler;
-            *shares |= interchange::rows_share(function, &segment.body, fixed, uniformity);
+            *shares |= vectorizable::rows_share(function, &segment.body, fixed, uniformity);
         }
         for part in node.parts() {
             for inside in part {
@@ -621,7 +618,7 @@ fn computes(
     }
     let in_loop = in_loop || matches!(node, Node::Loop { .. });
     let here = (function, strided_math, masked_loops);
-    matches!(node, Node::Segment(segment) if in_loop && interchange::calls_math(function, &segment.body))
+    matches!(node, Node::Segment(segment) if in_loop && vectorizable::calls_math(function, &segment.body))
         || node.parts().iter().any(|part| part.iter().any(|inside| computes(here, inside, in_loop)))
 }
 

@@ -30,19 +30,14 @@ use weft_artifact::Scalar;
 use crate::{
     analysis::{Rematerializable, any_expr, escapes, for_each_mention, never_written},
     backend::host::plan::{
-        MAX_THREADS, Plan, PlanInputs,
         analysis::{
+            block_uniformity::shared_by_block,
             divergence::Uniformity,
+            guarded::{Regions, recompute},
+            liveness::Uses,
             structure::{OTHERWISE, Path, holds_barrier, list_at},
         },
-        passes::{Cx, Trace},
-        plan_ir::{Cut, Node},
-        regions::{
-            context::{Uses, recompute},
-            guarded::Regions,
-        },
-        shared_by_block,
-        warp::cells::Make,
+        plan_ir::{Cut, MAX_THREADS, Node, Plan, cells::Make},
     },
     ir::{
         Align, Block, Const, ExprId, ExprKind, Function, LocalId, Module, Op, SharedArray, SharedId, SharedKind, Stmt,
@@ -54,15 +49,28 @@ use crate::{
 /// The maximum number of regions of a kernel: each is planned and compiled as a kernel.
 const MAX_REGIONS: usize = 8;
 
+/// The kernel whose statements become warp regions.
+pub(crate) struct Kernel<'a> {
+    /// The kernel without its body.
+    pub function: &'a mut Function,
+    /// Its statements.
+    pub body: &'a mut Block,
+    /// The plan so far.
+    pub plan: &'a mut Plan,
+}
+
+/// Plans the kernel of a module.
+type PlanRegion<'a> = dyn Fn(&Module) -> Result<Plan, String> + 'a;
+
 /// Makes the warp regions of a kernel.
 ///
 /// # Errors
 ///
-/// As [`Plan::traced`], for the plan of a region.
-pub(crate) fn extract(cx: &mut Cx) -> Result<(), String> {
+/// As `plan_region`, which plans the kernel of a region.
+pub(crate) fn extract(mut kernel: Kernel<'_>, plan_region: &PlanRegion<'_>) -> Result<(), String> {
     let mut skipped = 0;
-    while cx.plan.warp_regions.len() < MAX_REGIONS {
-        let (function, body) = (&cx.function, &cx.body);
+    while kernel.plan.warp_regions.len() < MAX_REGIONS {
+        let (function, body) = (&*kernel.function, &*kernel.body);
         let fixed = Rematerializable::of(function, body);
         let (regions, uniformity) = shared_by_block(function, body, &fixed);
         let mut search =
@@ -72,7 +80,7 @@ pub(crate) fn extract(cx: &mut Cx) -> Result<(), String> {
         }
         search.list(body, &mut Path::new());
         let Some(run) = search.runs.into_iter().nth(skipped) else { return Ok(()) };
-        if !replace(cx, &fixed, &uniformity, &run)? {
+        if !replace(&mut kernel, (&fixed, &uniformity), &run, plan_region)? {
             skipped += 1;
         }
     }
@@ -245,13 +253,13 @@ impl Boundary {
     /// The boundary of the statements `run` of a body, which may run repeatedly. Adds its arrays to the module. `None`
     /// if a value cannot go through such an array.
     fn of(
-        cx: &Cx,
+        kernel: &Kernel<'_>,
         fixed: &Rematerializable,
         uniformity: &Uniformity,
         (run, repeats): (&[Stmt], bool),
         module: &mut Module,
     ) -> Option<Self> {
-        let (function, body) = (&cx.function, &cx.body);
+        let (function, body) = (&*kernel.function, &*kernel.body);
         let uses = Uses::of(function, run);
         let mut mentions = vec![0_i64; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
@@ -272,7 +280,7 @@ impl Boundary {
         }
         let outputs: Vec<LocalId> = uses.assigned.iter().copied().filter(|&local| is_output(local)).collect();
         inputs.extend(outputs.iter().filter(|local| !uses.definite.contains(local)));
-        if has_own_arrays(cx, fixed, (run, repeats), &this.recompute) {
+        if has_own_arrays(kernel, fixed, (run, repeats), &this.recompute) {
             return None;
         }
         let mut array = |local: LocalId, len: u64| {
@@ -295,8 +303,13 @@ impl Boundary {
 
 /// Whether statements, or the values of rematerializable locals that they read, mention a local array that is also
 /// mentioned elsewhere in the body, or by a later execution of the statements, or mention cells of the block.
-fn has_own_arrays(cx: &Cx, fixed: &Rematerializable, (run, repeats): (&[Stmt], bool), recomputed: &[LocalId]) -> bool {
-    let (function, module) = (&cx.function, &cx.plan.module);
+fn has_own_arrays(
+    kernel: &Kernel<'_>,
+    fixed: &Rematerializable,
+    (run, repeats): (&[Stmt], bool),
+    recomputed: &[LocalId],
+) -> bool {
+    let (function, module) = (&*kernel.function, &kernel.plan.module);
     let count = |block: &[Stmt]| {
         let mut counts = vec![0_u32; function.local_arrays.len()];
         let mut cells = false;
@@ -311,7 +324,7 @@ fn has_own_arrays(cx: &Cx, fixed: &Rematerializable, (run, repeats): (&[Stmt], b
         });
         (counts, cells)
     };
-    let ((all, _), (inside, cells)) = (count(&cx.body), count(run));
+    let ((all, _), (inside, cells)) = (count(kernel.body), count(run));
     let escapes = inside.iter().zip(&all).any(|(&inside, &all)| inside > 0 && (repeats || all > inside));
     let is_recomputed = recomputed
         .iter()
@@ -321,34 +334,31 @@ fn has_own_arrays(cx: &Cx, fixed: &Rematerializable, (run, repeats): (&[Stmt], b
 }
 
 /// Replaces statements by a warp region. Returns whether that was possible.
-fn replace(cx: &mut Cx, fixed: &Rematerializable, uniformity: &Uniformity, run: &Run) -> Result<bool, String> {
-    let Some(list) = list_at(&mut cx.body, &run.path) else { return Ok(false) };
+fn replace(
+    kernel: &mut Kernel<'_>,
+    (fixed, uniformity): (&Rematerializable, &Uniformity),
+    run: &Run,
+    plan_region: &PlanRegion<'_>,
+) -> Result<bool, String> {
+    let Some(list) = list_at(kernel.body, &run.path) else { return Ok(false) };
     let statements: Block = list[run.range.clone()].to_vec();
     let Some(span) = statements.first().map(|stmt| stmt.span) else { return Ok(false) };
-    let mut module = cx.plan.module.clone();
+    let mut module = kernel.plan.module.clone();
     // A statement in a list of its own may be in a loop.
     let statements_of = (statements.as_slice(), !run.path.is_empty());
-    let Some(boundary) = Boundary::of(cx, fixed, uniformity, statements_of, &mut module) else { return Ok(false) };
+    let Some(boundary) = Boundary::of(kernel, fixed, uniformity, statements_of, &mut module) else { return Ok(false) };
     let shared = module.shared.clone();
-    let number = cx.plan.warp_regions.len() as u32;
-    let function = kernel_of(cx, fixed, (&boundary, number), &statements, span);
+    let number = kernel.plan.warp_regions.len() as u32;
+    let function = kernel_of(kernel, fixed, (&boundary, number), &statements, span);
     // What other statements of the kernel do with memory holds for the region, too.
-    module.assumptions.disjoint &= never_written(&cx.plan.module).is_some();
-    module.functions[cx.plan.kernel] = function;
-    let inputs = PlanInputs {
-        opt: true,
-        vectors: cx.options.vectors,
-        // If its warps cannot be blocks, the region would contain the same region again.
-        warp_regions: false,
-        skipped: cx.options.skipped,
-        record_rewrites: cx.options.record_rewrites,
-    };
-    let plan = Plan::traced(&module, inputs, &mut Trace::Off)?;
+    module.assumptions.disjoint &= never_written(&kernel.plan.module).is_some();
+    module.functions[kernel.plan.kernel] = function;
+    let plan = plan_region(&module)?;
     if !plan.warp_blocks || plan.outlines() || !plan.live_across.arrays.is_empty() {
         return Ok(false);
     }
 
-    let (mut function, mut body) = (cx.function.clone(), cx.body.clone());
+    let (mut function, mut body) = (kernel.function.clone(), kernel.body.clone());
     let mut make = Make { function: &mut function, span, warp_blocks: false };
     let mut call: Block = boundary.uniform.iter().map(|&value| save(&mut make, value, true)).collect();
     call.extend(boundary.inputs.iter().map(|&value| save(&mut make, value, false)));
@@ -359,12 +369,12 @@ fn replace(cx: &mut Cx, fixed: &Rematerializable, uniformity: &Uniformity, run: 
     if !is_reached_by_all(&function, &body, number) {
         return Ok(false);
     }
-    cx.function = function;
-    cx.body = body;
-    cx.plan.module.shared = shared;
-    cx.plan.warp_regions.push(plan);
+    *kernel.function = function;
+    *kernel.body = body;
+    kernel.plan.module.shared = shared;
+    kernel.plan.warp_regions.push(plan);
     // The region runs for the threads of one block of the launch.
-    cx.plan.merge_extents = None;
+    kernel.plan.merge_extents = None;
     Ok(true)
 }
 
@@ -406,13 +416,13 @@ fn count_reached(search: &Search<'_>, list: &[Stmt]) -> usize {
 
 /// The kernel of a region: it loads the inputs, runs the statements and stores the outputs.
 fn kernel_of(
-    cx: &Cx,
+    kernel: &Kernel<'_>,
     fixed: &Rematerializable,
     (boundary, number): (&Boundary, u32),
     statements: &[Stmt],
     span: Span,
 ) -> Function {
-    let mut function = cx.function.clone();
+    let mut function = kernel.function.clone();
     function.name = format!("{}.warps{number}", function.name);
     // The statements of a plan may share expressions.
     let statements: Block = statements.iter().map(|stmt| function.copy_stmt(stmt)).collect();

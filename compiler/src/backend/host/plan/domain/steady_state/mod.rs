@@ -35,8 +35,7 @@ use crate::{
             strides::{Form, Forms},
             structure::counter,
         },
-        domain::guards::Peeler,
-        plan_ir::{Range, Segment, Specialized},
+        plan_ir::{Range, Segment, Specialized, guards::Peeler},
     },
     ir::{
         Block, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,

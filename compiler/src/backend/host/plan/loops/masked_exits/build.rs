@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::for_each_mention,
-    backend::host::plan::{loops::masked_exits::is_exit, regions::context::Uses},
+    backend::host::plan::{analysis::liveness::Uses, loops::masked_exits::is_exit},
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,

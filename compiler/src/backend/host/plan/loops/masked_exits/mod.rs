@@ -15,7 +15,7 @@
 //! ```
 //!
 //! After the test for active lanes, at least one lane runs the start of the body, so loads from uniform addresses need
-//! no mask there. Once a strip has [`MAX_SERIAL_LANES`] active lanes or fewer, from iteration [`MIN_SERIAL_ITERATION`]
+//! no mask there. Once a strip has `MAX_SERIAL_LANES` active lanes or fewer, from iteration `MIN_SERIAL_ITERATION`
 //! on, these lanes run their remaining iterations one after the other.
 //!
 //! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
@@ -32,83 +32,26 @@ use crate::{
     analysis::{Rematerializable, escapes, for_each_mention},
     backend::host::plan::{
         analysis::{
+            candidates,
             divergence::Uniformity,
+            guarded::Regions,
             recurrences,
             structure::{counter, cut_here, list_at},
+            vectorizable,
         },
-        loops::{candidates, interchange},
-        normalize::structurize,
-        plan_ir::Node,
-        regions::guarded::Regions,
+        plan_ir::{CountMasks, ExitAssignments, MaskedLoop},
     },
     ir::{
         Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, Type,
         for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::jumps,
     source::Span,
 };
 use build::Build;
 
-/// Lanes of a strip finish the loop one after the other when at most `MAX_SERIAL_LANES` are active, from iteration
-/// `MIN_SERIAL_ITERATION` on.
-const MAX_SERIAL_LANES: u32 = 2;
-const MIN_SERIAL_ITERATION: u32 = 8;
-
 /// Most calls of math functions in a masked loop: the code of each is inlined.
 const MAX_MATH_CALLS: u32 = 16;
-
-/// A masked loop, as the strip that runs it sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MaskedLoop {
-    /// Not zero while the lane is in the loop; `I32`.
-    pub alive: LocalId,
-    /// Number of completed iterations, uniform; `I32`.
-    pub iterations: LocalId,
-    /// Conditions of the two branches that leave the loop: whether few lanes are active, which then finish it one by
-    /// one, and whether none is. The strip computes their values.
-    pub few_active: ExprId,
-    pub none_active: ExprId,
-    /// Condition of the branch after the loop that holds the assignments of the loop's first exit, if there are any. It
-    /// belongs to the loop's strip, because it reads values that differ between strips.
-    pub after_loop: Option<ExprId>,
-    /// The loop has a trip count, so it terminates for each thread even without its other exits.
-    pub has_trip_count: bool,
-    /// The loop has a trip count for each lane and no recurrence, so LLVM may reorder its iterations.
-    pub is_reorderable: bool,
-}
-
-impl MaskedLoop {
-    /// If a condition is `few_active` or `none_active`: the number of active lanes up to which it holds, and the
-    /// iteration from which on that applies. Before that iteration it holds if no lane is active.
-    pub(crate) fn active_lane_test(&self, cond: ExprId) -> Option<(u32, u32)> {
-        let most = if cond == self.few_active { MAX_SERIAL_LANES } else { 0 };
-        (cond == self.few_active || cond == self.none_active).then_some((most, MIN_SERIAL_ITERATION))
-    }
-
-    /// Whether a strip of nodes contains the branch after the loop, or there is no such branch.
-    pub(crate) fn has_exit_branch_in(&self, strip: &[Node]) -> bool {
-        self.after_loop.is_none_or(|after_loop| {
-            let is_after_loop = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == after_loop);
-            strip.iter().any(|node| matches!(node, Node::Segment(segment) if segment.body.iter().any(is_after_loop)))
-        })
-    }
-
-    /// Whether nodes are the body of the loop.
-    pub(crate) fn is_body_of(&self, body: &[Node]) -> bool {
-        body.iter().any(|node| matches!(node, Node::If { cond, .. } if *cond == self.few_active))
-    }
-}
-
-/// Where the threads run the assignments of a loop's first exit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExitAssignments {
-    /// After the loop: its exit is a plain `break`, as in loops with a trip count. Legal if that branch is part of the
-    /// loop's strip ([`MaskedLoop::has_exit_branch_in`]): strips leave the loop in different iterations, so values that
-    /// are uniform in a strip differ between strips.
-    AfterLoop,
-    /// In the branch that leaves the loop.
-    InExitBranch,
-}
 
 /// Rewrites the loops of a kernel's body that have divergent exits and whose accesses are uniform or contiguous in a
 /// row. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not hold
@@ -120,6 +63,7 @@ pub(crate) fn mask_loops(
     body: &mut Block,
     exits: ExitAssignments,
     may_compute: bool,
+    masks: CountMasks,
 ) -> Vec<MaskedLoop> {
     let mut masked_loops = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
@@ -127,7 +71,8 @@ pub(crate) fn mask_loops(
         if !may_mask(function, body, &path, may_compute) {
             continue;
         }
-        let attempts = [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits)));
+        let attempts =
+            [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits), masks));
         if let Some((rewritten, block, masked_loop)) = attempts {
             (*function, *body) = (rewritten, block);
             masked_loops.push(masked_loop);
@@ -153,9 +98,9 @@ fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
     let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
     let here = std::slice::from_ref(stmt);
-    let computes = interchange::calls_math(function, here);
+    let computes = vectorizable::calls_math(function, here);
     uniformity.splits_loop(stmt)
-        && !divides(function, here)
+        && !vectorizable::divides(function, here)
         && (!computes || (may_compute && has_vector_math(function, here)))
 }
 
@@ -166,7 +111,7 @@ fn has_vector_math(function: &Function, list: &[Stmt]) -> bool {
     for_each_stmt(list, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
-                calls += u32::from(!interchange::is_short_math(of));
+                calls += u32::from(!vectorizable::is_short_math(of));
                 has_loops |= matches!(of, MathFn::Gamma | MathFn::Lgamma | MathFn::Fmod | MathFn::Remainder);
             }
         });
@@ -181,15 +126,16 @@ fn attempt(
     body: &Block,
     path: &[usize],
     how: (bool, ExitAssignments),
+    masks: CountMasks,
 ) -> Option<(Function, Block, MaskedLoop)> {
     let (&index, outer) = path.split_last()?;
-    let before = interchange::masks(function, body);
+    let before = masks(function, body);
     let (mut function, mut body) = (function.clone(), body.clone());
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(&function, &body, &mut |local| mentions[local.index()] += 1);
     let list = list_at(&mut body, outer)?;
     let (masked_loop, index) = rewrite(&mut function, list, index, &mentions, how)?;
-    if interchange::masks(&function, &body) > before {
+    if masks(&function, &body) > before {
         return None;
     }
     let (fixed, uniformity) = candidates::uniformity(&function, &body);
@@ -199,11 +145,11 @@ fn attempt(
     };
     let alone = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == masked_loop.few_active);
     let together: Block = iteration.iter().chain(&step).filter(|stmt| !alone(stmt)).cloned().collect();
-    if !interchange::is_vectorizable(&function, &together, &body, &fixed, &uniformity) {
+    if !vectorizable::is_vectorizable(&function, &together, &body, &fixed, &uniformity) {
         return None;
     }
     // LLVM vectorizes such a loop within one thread.
-    let is_uniform = |pointer: ExprId| interchange::is_row_uniform(&function, &fixed, &uniformity, pointer);
+    let is_uniform = |pointer: ExprId| vectorizable::is_row_uniform(&function, &fixed, &uniformity, pointer);
     if masked_loop.is_reorderable && accesses(&function, &together).into_iter().all(is_uniform) {
         return None;
     }
@@ -286,8 +232,7 @@ fn rewrite(
         leaves.push(build.assign(alive, 0));
         (leaves, build.is_set(alive))
     };
-    let (tests, rest) =
-        (structurize::branched(&iteration, Some(&mut leave))?, structurize::branched(&rest, Some(&mut leave))?);
+    let (tests, rest) = (jumps::branched(&iteration, Some(&mut leave))?, jumps::branched(&rest, Some(&mut leave))?);
     build.span = span;
     if !tests.is_empty() {
         whole.push(build.when(alive, tests));
@@ -402,7 +347,7 @@ fn share_loads(function: &mut Function, iteration: &mut Block, fixed: &Remateria
     let Some(at) = iteration.len().checked_sub(3) else { return };
     let Some(Stmt { kind: StmtKind::If { then, .. }, span }) = iteration.get_mut(at) else { return };
     let loads = Build { function, span: *span }
-        .loads_of_all(then, &|function, pointer| interchange::is_row_uniform(function, fixed, uniformity, pointer));
+        .loads_of_all(then, &|function, pointer| vectorizable::is_row_uniform(function, fixed, uniformity, pointer));
     iteration.splice(at..at, loads);
 }
 
@@ -420,26 +365,4 @@ fn accesses(function: &Function, list: &[Stmt]) -> Vec<ExprId> {
         });
     });
     found
-}
-
-/// Whether statements divide integers by a value that is not constant, or compute powers: LLVM scalarizes these per
-/// lane.
-pub(crate) fn divides(function: &Function, list: &[Stmt]) -> bool {
-    use BinaryOp::{
-        Add, AddExact, And, Div, DivNonneg, FloorDiv, FloorMod, Max, Min, ModNonneg, Mul, MulExact, Or, Pow, Shl, Shr,
-        Sub, SubExact, Xor,
-    };
-    let mut divides = false;
-    for_each_stmt(list, &mut |stmt| {
-        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-            let ExprKind::Binary(op, _, by) = function.exprs[id].kind else { return };
-            let is_int = matches!(function.exprs[id].ty, Type::Scalar(scalar) if scalar.is_int());
-            divides |= match op {
-                Div | FloorDiv | FloorMod | DivNonneg | ModNonneg => is_int && function.int(by).is_none(),
-                Pow => true,
-                Add | Sub | Mul | AddExact | SubExact | MulExact | And | Or | Xor | Min | Max | Shl | Shr => false,
-            };
-        });
-    });
-    divides
 }

@@ -22,9 +22,8 @@
 use crate::{
     analysis::{Rematerializable, for_each_read},
     backend::host::plan::{
-        analysis::{divergence::Uniformity, strides::Forms},
-        plan_ir::{Guard, Segment, SplitCondition},
-        regions::context,
+        analysis::{divergence::Uniformity, guarded, strides::Forms},
+        plan_ir::{Guard, Segment, Specialized, SplitCondition},
     },
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
 };
@@ -103,8 +102,28 @@ impl Peeler<'_> {
         }
         let own = |local: LocalId| self.uniformity.local_varies(local);
         for local in reads {
-            context::recompute(self.function, self.fixed, &own, local, &mut guard.recompute);
+            guarded::recompute(self.function, self.fixed, &own, local, &mut guard.recompute);
         }
+    }
+
+    /// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
+    /// still tested. `None` if a value of its guard may wrap.
+    pub(crate) fn without(&mut self, segment: &Segment, parts: Vec<ExprId>) -> Option<Specialized> {
+        let (last, before) = segment.body.split_last()?;
+        let StmtKind::If { then, .. } = &last.kind else { return None };
+        let span = last.span;
+        let mut inner: Block = self.function.copy_stmts(then);
+        for part in parts.into_iter().rev() {
+            let cond = self.function.copy_expr(part);
+            inner = vec![Stmt { kind: StmtKind::If { cond, then: inner, otherwise: Block::new() }, span }];
+        }
+        let mut body: Block = self.function.copy_stmts(before);
+        body.append(&mut inner);
+        let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
+        self.peel(&mut part);
+        let guard = part.guard.unwrap_or_default();
+        let exact = !guard.ranges.iter().any(|range| range.wraps);
+        exact.then_some(Specialized { guard, body: part.body })
     }
 
     /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is

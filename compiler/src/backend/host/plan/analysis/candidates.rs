@@ -3,13 +3,11 @@
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::{
-        analysis::{
-            divergence::Uniformity,
-            structure::{OTHERWISE, Path, cut_here, holds_barrier},
-        },
-        regions::guarded,
-        shared_by_block,
+    backend::host::plan::analysis::{
+        block_uniformity::shared_by_block,
+        divergence::Uniformity,
+        guarded,
+        structure::{OTHERWISE, Path, cut_here, holds_barrier},
     },
     ir::{Arith, Block, Class, ExprId, Function, Leaf, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };

@@ -16,25 +16,13 @@ use std::collections::BTreeSet;
 
 use crate::{
     analysis::{any_expr, for_each_read},
+    backend::host::plan::plan_ir::LaneTripCounts,
     ir::{
         Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, Stmt, StmtKind, Type, UnaryOp,
         for_each_stmt,
     },
     source::Span,
 };
-
-/// A rewritten loop.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneTripCounts {
-    /// The induction variable.
-    pub counter: LocalId,
-    /// The trip count of a lane; no iteration changes it.
-    pub limit: ExprId,
-    /// The maximum of `limit` over the lanes of a strip; only the strip assigns it.
-    pub max_limit: LocalId,
-    /// Whether a lane runs the iteration: the condition of the branch around the body.
-    pub has_iteration: ExprId,
-}
 
 /// Rewrites the body of a loop that counts up to `limit`; returns `None` if the limit may change.
 pub(crate) fn rewrite(

@@ -3,9 +3,9 @@
 use weft_artifact::Scalar;
 
 use crate::{
-    backend::host::plan::warp::{
-        cells::{LANES, Make},
-        lower::Site,
+    backend::host::plan::{
+        plan_ir::cells::{LANES, Make},
+        warp::lower::Site,
     },
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, SharedId, StmtKind, Type, WarpReduction,

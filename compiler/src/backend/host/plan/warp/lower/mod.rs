@@ -26,10 +26,12 @@
 //! all of them have arrived, so a second barrier follows each read. In thread loops, where all threads of the block
 //! finish a region before the next one begins, two arrays of cells alternate instead (double buffering).
 
+mod lanes;
+
 use weft_artifact::Scalar;
 
 use crate::{
-    backend::host::plan::warp::cells::{CELLS, LANES, Make},
+    backend::host::plan::plan_ir::cells::{CELLS, LANES, Make},
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
         SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, SyncScope, Type, Vote, for_each_stmt,

@@ -22,16 +22,19 @@
 //! block, because that jump then needs no mask. Statements that only compute uniform values run once for the block
 //! ([`Node::Once`]).
 
+pub(crate) mod distribute;
+
 use crate::{
-    analysis::{escapes, for_each_mention},
+    analysis::{Rematerializable, escapes, for_each_mention},
     backend::host::plan::{
         analysis::{
+            block_uniformity::{lifts, runs_once, shared_by_block},
             divergence::Uniformity,
+            guarded::Regions,
             structure::{holds_barrier, induction_variable, is_barrier},
         },
-        loops::masked_exits::MaskedLoop,
-        plan_ir::{Cut, Guard, MaskId, Node, Runs, Segment},
-        regions::{distribute::Groups, guarded::Regions},
+        plan_ir::{Cut, Guard, MaskId, MaskedLoop, Node, Runs, Segment},
+        regions::form::distribute::Groups,
     },
     ir::{
         Block, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr_of_stmt,
@@ -106,61 +109,6 @@ pub(crate) fn cut(
     };
     let nodes = cutter.list(body, true);
     Cut { nodes, masks: cutter.mask_count, alive: Some(0) }
-}
-
-/// Uniform locals that a thread's own code assigns. They must be varying, because only code that runs once for the
-/// block may assign a local that the block shares.
-pub(crate) fn assigned_by_threads(function: &Function, body: &[Stmt], uniformity: &Uniformity) -> Vec<LocalId> {
-    let mut found = Vec::new();
-    for stmt in body {
-        if lifts(function, uniformity, stmt) {
-            if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
-                &stmt.kind
-            {
-                found.extend(assigned_by_threads(function, first, uniformity));
-                found.extend(assigned_by_threads(function, second, uniformity));
-            }
-        } else if !runs_once(function, uniformity, stmt) {
-            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-                found.extend(inner.kind.assigned().into_iter().filter(|&local| !uniformity.local_varies(local)));
-            });
-        }
-    }
-    found
-}
-
-/// Whether a statement becomes control flow of the block.
-fn lifts(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::Loop { .. } => holds_barrier(stmt),
-        StmtKind::If { cond, .. } => {
-            holds_barrier(stmt) || (escapes(std::slice::from_ref(stmt)).any() && !uniformity.varies(function, *cond))
-        }
-        StmtKind::Assign(..)
-        | StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => false,
-    }
-}
-
-/// Whether a statement only computes uniform values, so that it runs once for the block.
-fn runs_once(function: &Function, uniformity: &Uniformity, stmt: &Stmt) -> bool {
-    if escapes(std::slice::from_ref(stmt)).any() {
-        return false;
-    }
-    let mut once = true;
-    for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-        once &= match &inner.kind {
-            StmtKind::Assign(local, _) => !uniformity.local_varies(*local),
-            StmtKind::If { cond, .. } => !uniformity.varies(function, *cond),
-            StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => true,
-            StmtKind::Store { .. } | StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => false,
-        };
-    });
-    once
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -428,4 +376,12 @@ impl Cutter<'_> {
             | StmtKind::Return(_) => pending.push(stmt.clone()),
         }
     }
+}
+
+/// The number of masks that a body needs.
+pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
+    let mut function = function.clone();
+    let fixed = Rematerializable::of(&function, body);
+    let (regions, uniformity) = shared_by_block(&function, body, &fixed);
+    cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
 }

@@ -27,8 +27,7 @@ use crate::{
     analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
     backend::host::plan::{
         analysis::strides::Forms,
-        plan_ir::{Runs, SplitCondition},
-        warp::cells::LANES,
+        plan_ir::{self, Runs, SplitCondition},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
@@ -36,6 +35,9 @@ use crate::{
         for_each_stmt,
     },
 };
+
+/// Lanes of a warp.
+const LANES: i128 = plan_ir::LANES as i128;
 
 /// Least number of operations before an atomic operation that become a part of their own.
 const MIN_OPERATIONS: u32 = 8;

@@ -8,9 +8,11 @@ use crate::{
         any_expr,
     },
     backend::host::plan::{
-        analysis::strides::{Form, Forms},
-        domain::guards::Peeler,
-        loops::interchange,
+        analysis::{
+            strides::{Form, Forms},
+            vectorizable,
+        },
+        plan_ir::guards::Peeler,
         vector::transpose::{Known, Transposition},
     },
     ir::{Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type},
@@ -22,7 +24,7 @@ pub(crate) const MAX_EXPRS: u32 = 64;
 impl Transposition<'_, '_> {
     /// How an address changes along `threadIdx.x`, if it is uniform or has unit stride; otherwise `None`.
     pub(crate) fn neighbors(&self, pointer: ExprId) -> Option<Form> {
-        self.forms(|forms| interchange::is_unit_stride_or_uniform(forms, pointer).then(|| forms.form(pointer)))
+        self.forms(|forms| vectorizable::is_unit_stride_or_uniform(forms, pointer).then(|| forms.form(pointer)))
     }
 
     /// Runs a query about strides along a row.

@@ -6,6 +6,7 @@
 use weft_artifact::Scalar;
 
 use crate::{
+    backend::host::plan::plan_ir,
     ir::{
         Align, BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SharedId, Space, SpecialRegister,
         Stmt, StmtKind, Type, UnaryOp,
@@ -14,9 +15,9 @@ use crate::{
 };
 
 /// Lanes of a warp.
-pub(crate) const LANES: i128 = crate::backend::host::plan::LANES as i128;
+pub(crate) const LANES: i128 = plan_ir::LANES as i128;
 /// Length of an array of cells. The padding on both sides keeps accesses to the cells of neighboring lanes in bounds.
-pub(crate) const CELLS: u64 = crate::backend::host::plan::MAX_THREADS + 2 * LANES as u64;
+pub(crate) const CELLS: u64 = plan_ir::MAX_THREADS + 2 * LANES as u64;
 
 /// Builds expressions with one span.
 pub(crate) struct Make<'a> {

@@ -22,8 +22,7 @@
 //! - exchange values in a warp: the distance of a shuffle becomes a constant, for which the lanes' cells are contiguous.
 //!
 //! [`write_out_short`] also unrolls other loops of few iterations, and [`write_out_indexing`] those over thread-local arrays
-//! for [`local_arrays`](super::local_arrays). Loops with other operations ([`StmtKind::Op`]), such as barriers of the block,
-//! remain.
+//! whose elements become locals. Loops with other operations ([`StmtKind::Op`]), such as barriers of the block, remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 

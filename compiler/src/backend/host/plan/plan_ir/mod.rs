@@ -2,8 +2,26 @@
 //!
 //! A plan is a tree of [`Node`]s. Control flow that contains a barrier, or that is interchanged with the thread loop,
 //! is a node at the level of the block. A [`Segment`] is code without a barrier, which becomes a thread loop.
+//!
+//! Passes know each other only through these types. `plan` is the plan of a kernel. `arrays`, `loops`, `quotients` and
+//! `rewrites` are what passes record for later passes and for the emitter. `guards` moves the guards of a segment's body
+//! into its bounds, and `cells` builds accesses of shared memory with one element for each thread.
 
-use crate::ir::{Block, CompareOp, ExprId, LocalId, SharedId};
+mod arrays;
+pub(crate) mod cells;
+pub(crate) mod guards;
+mod loops;
+mod plan;
+mod quotients;
+mod rewrites;
+
+pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized};
+pub(crate) use loops::{Coalesced, ExitAssignments, InterchangedLoops, LaneTripCounts, MaskedLoop, Stride};
+pub(crate) use plan::{MAX_SEGMENTS, Plan, Vectors, max_segments};
+pub(crate) use quotients::{Dividend, Division, Quotients};
+pub(crate) use rewrites::{ALL, Rewrites};
+
+use crate::ir::{Block, CompareOp, ExprId, Function, LocalId, SharedId, Stmt};
 
 /// The maximum number of threads of a block.
 pub(crate) const MAX_THREADS: u64 = 1024;
@@ -16,6 +34,10 @@ pub(crate) const MAX_ROW: u64 = 16 * MAX_THREADS;
 
 /// The number of a mask: an array with one byte for each thread, nonzero if the thread is active.
 pub(crate) type MaskId = u32;
+
+/// Counts the masks that the nodes of a body need. `regions/form` makes the nodes; passes over statements use the count
+/// to reject a rewrite that needs more masks than the body before it.
+pub(crate) type CountMasks = fn(&Function, &[Stmt]) -> u32;
 
 /// One step of a block's code. A list of nodes runs in order.
 #[derive(Clone, Debug)]
@@ -138,6 +160,9 @@ pub(crate) struct Strips {
 }
 
 impl Strips {
+    /// Threads of a strip in rows of a single block, if other widths may leave a remainder.
+    pub(crate) const BLOCK_WIDTH: u32 = 16;
+
     /// `true` if several rows of `width` threads consist of whole strips, without a remainder.
     pub(crate) fn is_of_rows(&self, width: u64) -> bool {
         self.rows > 1 && self.guard.is_none() && width.is_multiple_of(u64::from(self.width))
@@ -260,7 +285,7 @@ pub(crate) struct Segment {
     /// In vectorized strips: the segment cannot be vectorized, and runs for one lane after the other.
     pub scalar_lanes: bool,
     /// The guard of the segment: a thread that does not pass it has no effect. [`form`](super::regions::form) sets it
-    /// to the guards of the enclosing nodes; [`guards`](super::domain::guards) adds those of the body.
+    /// to the guards of the enclosing nodes; [`guards`] adds those of the body.
     pub guard: Option<Guard>,
     /// The accesses of different threads may be annotated as independent: nothing orders the threads, and they share no
     /// local arrays.

@@ -17,10 +17,13 @@
 //! loaded that the program does not load: an *early load* (one that executes before its iteration) may depend on
 //! `k != i` only, and the emitted code computes up to which iteration all threads execute all loads. The loop must not
 //! write what is loaded early, except by
-//! [stores along rows](crate::backend::host::plan::vector::transposed_stores) with an alias check. Lanes may have
+//! [stores along rows](stores) with an alias check. Lanes may have
 //! different trip counts (`loops/lane_trip_counts`), if the body has no effect for lanes that have left.
 //!
 //! Pays for one to four rows per loop, on CPUs with masked vectors.
+
+mod exprs;
+mod stores;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,12 +32,12 @@ use weft_artifact::Scalar;
 use crate::{
     analysis::{any_expr, for_each_read, same},
     backend::host::plan::{
-        analysis::strides::Form,
-        domain::guards::Peeler,
-        loops::{interchange::InterchangedLoops, lane_trip_counts::LaneTripCounts},
-        plan_ir::{Node, Segment, Strips, TransposedLoad, TransposedRows, for_each_segment},
-        regions::context,
-        vector::{strip_mine, transposed_exprs::MAX_EXPRS, transposed_stores::Written},
+        analysis::{guarded, strides::Form},
+        plan_ir::{
+            InterchangedLoops, LaneTripCounts, Node, Segment, Strips, TransposedLoad, TransposedRows, for_each_segment,
+            guards::Peeler,
+        },
+        vector::transpose::{exprs::MAX_EXPRS, stores::Written},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
@@ -75,7 +78,7 @@ fn rewrite(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, strips: &m
     });
     if straight && list(peeler, interchanged, &mut nodes).is_some() {
         strips.nodes = nodes;
-        (strips.scalar, strips.transposed, strips.width) = (false, true, strip_mine::BLOCK_WIDTH);
+        (strips.scalar, strips.transposed, strips.width) = (false, true, Strips::BLOCK_WIDTH);
     }
 }
 
@@ -514,7 +517,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
         let mut rows = Segment::default();
         for local in read.into_iter().filter(|&local| own(local)) {
             if fixed.value(local).is_some() {
-                context::recompute(function, fixed, &own, local, &mut rows.recompute);
+                guarded::recompute(function, fixed, &own, local, &mut rows.recompute);
             } else if self.fetched.contains(&local) {
                 rows.load.push(local);
             } else {

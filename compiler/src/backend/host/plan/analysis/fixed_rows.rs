@@ -27,9 +27,8 @@ use std::{cell::Cell, collections::HashSet};
 use crate::{
     analysis::base,
     backend::host::plan::{
-        Plan,
         analysis::strides::{Form, Forms},
-        plan_ir::{Runs, Segment},
+        plan_ir::{Plan, Runs, Segment},
     },
     ir::{
         Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,

@@ -114,3 +114,24 @@ pub(crate) fn is_guard(function: &Function, fixed: &Rematerializable, cond: Expr
 pub(crate) fn is_guard_of_iteration(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
     whole_guard(function, fixed, cond, false, &|local| function.locals[local].offset).is_some()
 }
+
+/// Adds a rematerializable local to `order`, after the locals that its value reads.
+pub(crate) fn recompute(
+    function: &Function,
+    fixed: &Rematerializable,
+    own: &dyn Fn(LocalId) -> bool,
+    local: LocalId,
+    order: &mut Vec<LocalId>,
+) {
+    if order.contains(&local) || !own(local) {
+        return;
+    }
+    if let Some(value) = fixed.value(local) {
+        let mut reads = Vec::new();
+        for_each_read(function, value, &mut |read| reads.push(read));
+        for read in reads {
+            recompute(function, fixed, own, read, order);
+        }
+        order.push(local);
+    }
+}

@@ -6,11 +6,11 @@
 //!         total += a[k, t]                        total += a[k, t]
 //! ```
 //!
-//! The pass inserts a barrier at the end of the loop's body. [`form::cut`] then makes the loop a loop of the block,
+//! The pass inserts a barrier at the end of the loop's body. `regions/form` then makes the loop a loop of the block,
 //! with thread loops inside, as it does for a loop that has a barrier in the program.
 //!
 //! Legal for a loop with a uniform exit, because threads have no order between two barriers. The pass therefore rejects
-//! a loop that needs a mask after the barrier is inserted ([`masks`]), and innermost loops with calls, atomics or other
+//! a loop that needs a mask after the barrier is inserted ([`CountMasks`]), and innermost loops with calls, atomics or other
 //! operations. [`grid_stride`] and [`lane_trip_counts`] first make some divergent exits uniform; [`masked_exits`] is a
 //! pass of its own.
 //!
@@ -26,29 +26,22 @@
 //!
 //! LLVM unrolls other loops of few iterations, and each other loop stays inside the thread loop.
 
+mod grid_stride;
+mod lane_trip_counts;
+mod split_guards;
+
 use crate::{
-    analysis::{Rematerializable, escapes},
+    analysis::escapes,
     backend::host::plan::{
         analysis::{
-            divergence::Uniformity,
-            gathers::Loaded,
-            recurrences,
-            strides::{Form, Forms},
-            structure::{counter, cut_here, decremented, induction_variable, list_at},
-        },
-        loops::{
             candidates::{self, uniformity},
-            grid_stride::{self, Stride},
-            lane_trip_counts::{self, LaneTripCounts},
-            masked_exits, split_guards,
+            recurrences,
+            structure::{counter, cut_here, decremented, induction_variable, list_at},
+            vectorizable::{access_patterns, calls_math, divides, rows_share},
         },
-        regions::form,
-        shared_by_block,
+        plan_ir::{CountMasks, InterchangedLoops, LaneTripCounts},
     },
-    ir::{
-        Arith, Block, Class, ExprId, ExprKind, Function, LocalId, MathFn, SpecialRegister, Stmt, StmtKind, Unit,
-        for_each_expr, for_each_expr_of_stmt, for_each_stmt,
-    },
+    ir::{Block, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 
 /// Largest constant trip count of a short loop, which LLVM unrolls.
@@ -56,28 +49,6 @@ const MAX_SHORT_TRIP_COUNT: i128 = 32;
 
 /// Least trip count of a short loop that several rows run as a tile.
 const MIN_TILE_TRIP_COUNT: i128 = 16;
-
-/// The loops that [`interchange_loops`] interchanged.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct InterchangedLoops {
-    /// There is at least one.
-    pub any: bool,
-    /// A grid-stride loop has indices that may come near the largest integer.
-    pub may_wrap: bool,
-    /// Counters of loops that contain no barrier of the program. No other loop has the same counter.
-    pub counters: Vec<LocalId>,
-    /// Those of `counters` whose loops have accesses without unit stride: interchanged only as part of a strip.
-    pub strided: Vec<LocalId>,
-    /// Those of `strided` whose loops call math functions: interchanged only if the strip transposes the accesses.
-    pub strided_math: Vec<LocalId>,
-    /// The loops with a trip count for each lane: interchanged only if the strip transposes the accesses.
-    pub lane_trip_counts: Vec<LaneTripCounts>,
-    /// Those of `counters` whose loops are short and load the same elements for several rows: interchanged only as part
-    /// of a strip of several rows.
-    pub tiles: Vec<LocalId>,
-    /// Offsets of grid-stride loops.
-    pub strides: Vec<Stride>,
-}
 
 /// The kinds of loops that are interchanged in addition to those with uniform and unit-stride accesses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,17 +69,18 @@ pub(crate) fn interchange_loops(
     function: &mut Function,
     body: &mut Block,
     kinds: InterchangeKinds,
+    masks: CountMasks,
 ) -> InterchangedLoops {
     let mut interchanged = InterchangedLoops::default();
     split_guards::nest_guards(function, body);
     split_guards::split_arms(function, body);
-    while let Some(rewritten) = grid_stride::rewrite_one(function, body, &masks) {
+    while let Some(rewritten) = grid_stride::rewrite_one(function, body, masks) {
         interchanged.any = true;
         interchanged.may_wrap |= rewritten.may_wrap;
         interchanged.strides.push(rewritten.stride);
     }
     for path in candidates::candidates(function, body) {
-        if let Some(loop_) = interchange_uniform(function, body, &path, kinds) {
+        if let Some(loop_) = interchange_uniform(function, body, &path, kinds, masks) {
             interchanged.any = true;
             interchanged.counters.extend(loop_.counter);
             interchanged.strided.extend(loop_.counter.filter(|_| loop_.strided));
@@ -128,39 +100,6 @@ pub(crate) fn interchange_loops(
     // A loop that shares its counter with another loop is not strip-mined.
     interchanged.counters.retain(|counter| loops[counter.index()] == 1);
     interchanged
-}
-
-/// Whether a loop calls math functions other than those of a few instructions.
-pub(crate) fn calls_math(function: &Function, block: &[Stmt]) -> bool {
-    let mut calls_math = false;
-    for_each_stmt(block, &mut |stmt| {
-        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-            if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
-                calls_math |= !is_short_math(of);
-            }
-        });
-    });
-    calls_math
-}
-
-/// Whether a math function is a few instructions.
-pub(crate) fn is_short_math(of: MathFn) -> bool {
-    matches!(
-        of,
-        MathFn::Bits
-            | MathFn::CanonicalNan
-            | MathFn::Ceil
-            | MathFn::Copysign
-            | MathFn::Floor
-            | MathFn::Fma
-            | MathFn::Isfinite
-            | MathFn::Isinf
-            | MathFn::Isnan
-            | MathFn::OfBits
-            | MathFn::RoundEven
-            | MathFn::Sqrt
-            | MathFn::Trunc
-    )
 }
 
 /// The trip count of a loop, if it seems to be at most [`MAX_SHORT_TRIP_COUNT`]: the constant that the exit test at the
@@ -208,6 +147,7 @@ fn interchange_uniform(
     body: &mut Block,
     path: &[usize],
     kinds: InterchangeKinds,
+    masks: CountMasks,
 ) -> Option<InterchangedLoop> {
     let InterchangeKinds { strided: may_stride, math: may_compute, .. } = kinds;
     let mut attempt = body.clone();
@@ -254,7 +194,7 @@ fn interchange_uniform(
     let interchanged = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
     let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, .. }) = interchanged else { return None };
     let access_patterns = access_patterns(function, &iteration, &attempt, &fixed, &uniformity);
-    let gathers = access_patterns.next && !masked_exits::divides(function, &iteration);
+    let gathers = access_patterns.next && !divides(function, &iteration);
     let strided = access_patterns.strided || (access_patterns.gathers && !gathers);
     // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
     let may_transpose = access_patterns.strided && !access_patterns.gathers && may_stride && counter.is_some();
@@ -268,128 +208,4 @@ fn interchange_uniform(
     }
     *body = attempt;
     Some(InterchangedLoop { counter, strided, calls_math, is_short, lane_trip_counts })
-}
-
-/// Whether a kernel reads `threadIdx.y`.
-fn knows_rows(function: &Function) -> bool {
-    function.exprs.iter().any(|(_, expr)| expr.kind == ExprKind::Special(SpecialRegister::ThreadIdx(1)))
-}
-
-/// The number of masks that a body needs.
-pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
-    let mut function = function.clone();
-    let fixed = Rematerializable::of(&function, body);
-    let (regions, uniformity) = shared_by_block(&function, body, &fixed);
-    form::cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
-}
-
-/// The access patterns of a row in a loop.
-#[derive(Clone, Copy, Debug, Default)]
-struct AccessPatterns {
-    /// An access without unit stride whose index is not loaded.
-    strided: bool,
-    /// A gather: a load whose index was loaded.
-    gathers: bool,
-    /// A load with unit stride.
-    next: bool,
-}
-
-/// Whether each access of the loop is uniform in a row or has unit stride along it.
-pub(crate) fn is_vectorizable(
-    function: &Function,
-    iteration: &[Stmt],
-    body: &[Stmt],
-    fixed: &Rematerializable,
-    uniformity: &Uniformity,
-) -> bool {
-    let AccessPatterns { strided, gathers, .. } = access_patterns(function, iteration, body, fixed, uniformity);
-    !strided && !gathers
-}
-
-/// The access patterns of a row in a loop.
-fn access_patterns(
-    function: &Function,
-    iteration: &[Stmt],
-    body: &[Stmt],
-    fixed: &Rematerializable,
-    uniformity: &Uniformity,
-) -> AccessPatterns {
-    let mut values: Vec<Option<ExprId>> = vec![None; function.locals.len()];
-    let mut counts = vec![0_u32; function.locals.len()];
-    for_each_stmt(body, &mut |stmt| {
-        for local in stmt.kind.assigned() {
-            counts[local.index()] += 1;
-            values[local.index()] = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-        }
-    });
-    let shared = |local: LocalId| !uniformity.local_varies(local);
-    let sole = |local: LocalId| if counts[local.index()] == 1 { values[local.index()] } else { None };
-    let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
-    let loaded = Loaded::of(function, body);
-    let mut access_patterns = AccessPatterns::default();
-    for_each_stmt(iteration, &mut |stmt| {
-        if let StmtKind::Store { pointer, .. } = stmt.kind {
-            access_patterns.strided |= !is_unit_stride_or_uniform(&forms, pointer);
-        }
-        for root in stmt.kind.exprs() {
-            for_each_expr(function, root, &mut |id| {
-                let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
-                if is_unit_stride_or_uniform(&forms, pointer) {
-                    access_patterns.next |= forms.form(pointer) != Form::Same;
-                } else if loaded.is_lookup(function, pointer) {
-                    access_patterns.gathers = true;
-                } else {
-                    access_patterns.strided = true;
-                }
-            });
-        }
-    });
-    access_patterns
-}
-
-/// Whether some loads have unit stride along `x` and are uniform along `y`, and others vary along `y`: a tile of
-/// several rows makes the former once for all its rows.
-pub(crate) fn rows_share(
-    function: &Function,
-    list: &[Stmt],
-    fixed: &Rematerializable,
-    uniformity: &Uniformity,
-) -> bool {
-    let shared = |local: LocalId| !uniformity.local_varies(local);
-    let [along_x, along_y] = [0, 1].map(|axis| Forms { function, fixed, shared: &shared, sole: &|_| None, axis });
-    let (mut shares, mut differs) = (false, false);
-    for_each_stmt(list, &mut |stmt| {
-        for root in stmt.kind.exprs() {
-            for_each_expr(function, root, &mut |id| {
-                if let ExprKind::Load(pointer, _) = function.exprs[id].kind
-                    && let Class::Address { base, by, .. } = function.class(pointer)
-                {
-                    let alike = along_y.form(base) == Form::Same && along_y.form(by) == Form::Same;
-                    shares |= alike && along_x.form(by) == Form::Step;
-                    differs |= !alike;
-                }
-            });
-        }
-    });
-    shares && differs && knows_rows(function)
-}
-
-/// Whether a value is uniform in a row.
-pub(crate) fn is_row_uniform(
-    function: &Function,
-    fixed: &Rematerializable,
-    uniformity: &Uniformity,
-    value: ExprId,
-) -> bool {
-    let shared = |local: LocalId| !uniformity.local_varies(local);
-    Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 }.form(value) == Form::Same
-}
-
-pub(crate) fn is_unit_stride_or_uniform(forms: &Forms<'_>, pointer: ExprId) -> bool {
-    match forms.function.class(pointer) {
-        Class::Address { base, by, unit: Unit::Elements } => {
-            forms.form(base) == Form::Same && forms.form(by) != Form::Other
-        }
-        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => forms.form(pointer) == Form::Same,
-    }
 }

@@ -13,11 +13,11 @@
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::{
-        analysis::divergence::Uniformity,
-        domain::residue::conjuncts,
-        loops::candidates::{is_launch_uniform, optimistic_uniformity},
-        regions::guarded,
+    backend::host::plan::analysis::{
+        candidates::{is_launch_uniform, optimistic_uniformity},
+        divergence::Uniformity,
+        guarded,
+        structure::conjuncts,
     },
     ir::{BinaryOp, Block, Expr, ExprId, ExprKind, Function, Stmt, StmtKind, Type, UnaryOp, for_each_stmt},
 };

@@ -1,0 +1,233 @@
+//! Recognizes loops whose induction variable advances by a positive step, and among them grid-stride loops: the first
+//! index has unit stride along `x`, bound and step are uniform.
+
+use crate::{
+    analysis::{Rematerializable, escapes, for_each_mention},
+    backend::host::plan::analysis::{
+        candidates::is_launch_uniform,
+        guarded,
+        strides::{Form, Forms},
+        structure::{OTHERWISE, Path, holds_barrier},
+    },
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister,
+        Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
+    },
+};
+
+/// The parts of a grid-stride loop.
+pub(crate) struct Strided {
+    /// The induction variable.
+    pub local: LocalId,
+    /// The index of its first assignment, in the list that contains the loop.
+    pub init: usize,
+    /// Its first value.
+    pub first: ExprId,
+    /// The step.
+    pub step: ExprId,
+    /// The loop continues while `local op bound`.
+    pub op: CompareOp,
+    pub bound: ExprId,
+    /// The body without the exit test and the increment.
+    pub rest: Block,
+}
+
+/// A grid-stride loop and the path to it.
+pub(crate) struct Candidate {
+    pub path: Path,
+    pub found: Strided,
+    /// Rewriting it also moves a loop around it out of the thread loop.
+    pub lifts: bool,
+}
+
+/// A search for loops whose induction variable advances by a positive step.
+pub(crate) struct Search<'a> {
+    function: &'a Function,
+    fixed: &'a Rematerializable,
+    /// By local: number of assignments, number of mentions.
+    counts: Vec<(u32, u32)>,
+    /// By local: it is assigned once, to a value that is uniform in the block.
+    alike: &'a [bool],
+}
+
+impl<'a> Search<'a> {
+    /// A search in a kernel's body.
+    pub(crate) fn of(function: &'a Function, body: &[Stmt], fixed: &'a Rematerializable, alike: &'a [bool]) -> Self {
+        let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
+        for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
+        for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
+        Self { function, fixed, counts, alike }
+    }
+}
+
+impl Search<'_> {
+    /// Collects grid-stride loops in program order. `position` holds the path to `list`, and whether a loop without a
+    /// barrier is around it.
+    pub(crate) fn find(&self, list: &[Stmt], position: &mut (Path, bool), all: &mut Vec<Candidate>) {
+        for (index, stmt) in list.iter().enumerate() {
+            position.0.push(index);
+            match &stmt.kind {
+                StmtKind::Loop { body, step } => {
+                    if let Some(found) = self.strided(list, index, body, step) {
+                        all.push(Candidate { path: position.0.clone(), found, lifts: position.1 });
+                    } else {
+                        let outside = position.1;
+                        position.1 |= !holds_barrier(stmt);
+                        self.find(body, position, all);
+                        position.1 = outside;
+                    }
+                }
+                StmtKind::If { cond, then, otherwise }
+                    if self.all_go(*cond) || is_launch_uniform(self.function, *cond) =>
+                {
+                    self.find(then, position, all);
+                    position.0.pop();
+                    position.0.push(index | OTHERWISE);
+                    self.find(otherwise, position, all);
+                }
+                StmtKind::If { cond, then, otherwise }
+                    if otherwise.is_empty() && guarded::is_guard(self.function, self.fixed, *cond) =>
+                {
+                    self.find(then, position, all);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+            position.0.pop();
+        }
+    }
+
+    /// Whether a condition is uniform.
+    fn all_go(&self, cond: ExprId) -> bool {
+        let shared = |local: LocalId| self.is_shared(local);
+        let forms = self.forms(&shared);
+        forms.form(cond) == Form::Same && !self.fixed.dependence(self.function, cond).row
+    }
+
+    fn is_shared(&self, local: LocalId) -> bool {
+        self.function.params.contains(&local) || self.alike.get(local.index()) == Some(&true)
+    }
+
+    fn forms<'b>(&'b self, shared: &'b dyn Fn(LocalId) -> bool) -> Forms<'b> {
+        Forms { function: self.function, fixed: self.fixed, shared, sole: &|_| None, axis: 0 }
+    }
+
+    /// The parts of the loop at an index of a list: its only exit tests the induction variable, which has no other
+    /// mention outside the loop than its first value in the same list.
+    pub(crate) fn parts(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
+        let (test, inner) = body.split_first()?;
+        let (increment, rest) = match step {
+            [one] => (one, inner),
+            [] => inner.split_last()?,
+            _ => return None,
+        };
+        let StmtKind::Assign(local, sum) = increment.kind else { return None };
+        let by = self.increment(local, sum)?;
+        let ways_out = escapes(rest);
+        if ways_out.breaks || ways_out.returns || (ways_out.continues && step.is_empty()) {
+            return None;
+        }
+        if rest.iter().any(holds_barrier) || self.function.locals[local].ty != Type::I64 {
+            return None;
+        }
+        let (op, bound) = self.exit(test, local)?;
+        // The local has two assignments: the initialization in the same list, and the increment. It has no other
+        // mention outside the loop.
+        let init = list[..at].iter().rposition(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == local))?;
+        let StmtKind::Assign(_, first) = list[init].kind else { return None };
+        let mut inside = 0;
+        for_each_mention(self.function, std::slice::from_ref(&list[at]), &mut |seen| {
+            inside += u32::from(seen == local);
+        });
+        if self.counts[local.index()] != (2, inside + 1) {
+            return None;
+        }
+        Some(Strided { local, init, first, step: by, op, bound, rest: rest.to_vec() })
+    }
+
+    fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
+        let strided = self.parts(list, at, body, step)?;
+        let Strided { init, first, step: by, bound, .. } = strided;
+        // A uniform local must not change between the initialization and the end of the loop.
+        let mut changes = vec![false; self.function.locals.len()];
+        for_each_stmt(&list[init..=at], &mut |stmt| {
+            stmt.kind.assigned().iter().for_each(|local| changes[local.index()] = true);
+        });
+        let stays = |local: LocalId| self.is_shared(local) && !changes[local.index()];
+        let forms = self.forms(&stays);
+        let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
+        let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
+        (along_x && same(bound) && same(by)).then_some(strided)
+    }
+
+    fn kind(&self, id: ExprId) -> &ExprKind {
+        &self.function.exprs[id].kind
+    }
+
+    fn reads(&self, id: ExprId, local: LocalId) -> bool {
+        matches!(self.kind(id), ExprKind::Local(read) if *read == local)
+    }
+
+    /// The value that `sum` adds to `local`, if it is positive.
+    fn increment(&self, local: LocalId, sum: ExprId) -> Option<ExprId> {
+        let ExprKind::Binary(BinaryOp::Add, a, b) = *self.kind(sum) else { return None };
+        let by = match (self.reads(a, local), self.reads(b, local)) {
+            (true, false) => b,
+            (false, true) => a,
+            _ => return None,
+        };
+        self.positive(by).then_some(by)
+    }
+
+    fn positive(&self, id: ExprId) -> bool {
+        self.positive_within(id, 16)
+    }
+
+    fn positive_within(&self, id: ExprId, depth: u32) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Const(Const::Int(value))) => value > 0,
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => true,
+            Class::Leaf(Leaf::Local(local)) => {
+                self.fixed.value(local).is_some_and(|value| self.positive_within(value, depth))
+            }
+            Class::Arith(Arith::Convert(a)) => {
+                self.function.exprs[a].ty == Type::I32
+                    && self.function.exprs[id].ty == Type::I64
+                    && self.positive_within(a, depth)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Mul, a, b)) => {
+                self.function.exprs[id].ty == Type::I64
+                    && self.positive_within(a, depth)
+                    && self.positive_within(b, depth)
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        }
+    }
+
+    /// The condition under which the loop continues, from `if not (local < bound): break`.
+    fn exit(&self, stmt: &Stmt, local: LocalId) -> Option<(CompareOp, ExprId)> {
+        let ExprKind::Unary(UnaryOp::Not, mut stay) = *self.kind(stmt.kind.exit_condition()?) else { return None };
+        // `range` with a step that is not constant tests the sign of the step.
+        if let ExprKind::Select(sign, up, _) = *self.kind(stay)
+            && let ExprKind::Compare(CompareOp::Gt, step, zero) = *self.kind(sign)
+            && matches!(self.kind(zero), ExprKind::Const(Const::Int(0)))
+            && self.positive(step)
+        {
+            stay = up;
+        }
+        let ExprKind::Compare(op, a, b) = *self.kind(stay) else { return None };
+        match op {
+            CompareOp::Lt | CompareOp::Le if self.reads(a, local) => Some((op, b)),
+            CompareOp::Gt if self.reads(b, local) => Some((CompareOp::Lt, a)),
+            CompareOp::Ge if self.reads(b, local) => Some((CompareOp::Le, a)),
+            CompareOp::Eq | CompareOp::Ne | CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => None,
+        }
+    }
+}
