@@ -20,6 +20,8 @@ mod layout;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod planner;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod ptx_forms;

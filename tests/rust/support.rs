@@ -18,6 +18,16 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// A line without its comment. Good enough for this repository: no string contains both `//` and a searched word.
+pub(crate) fn code_of(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// A Rust file without comments.
+pub(crate) fn code(path: &str) -> String {
+    read(path).lines().map(code_of).collect::<Vec<_>>().join("\n")
+}
+
 /// The files with an extension below some folders of the repository, as sorted paths relative to the root. Build
 /// outputs and installed files are excluded.
 pub(crate) fn files(folders: &[&str], extension: &str) -> Vec<String> {

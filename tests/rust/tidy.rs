@@ -2,7 +2,7 @@
 //!
 //! [`UNITS`] and [`FACES`] are the dependency table of `docs/architecture.md`, by module.
 
-use crate::support::{files, read, root};
+use crate::support::{code, code_of, files, read, root};
 
 /// Folders with this project's code.
 const CODE: [&str; 5] = ["compiler", "runtime", "pybindings", "tests", "examples"];
@@ -111,16 +111,6 @@ const UNSAFE: [&str; 7] = [
 /// Fails with the faults, one per line, if there are any.
 fn assert_none(faults: &[String], hint: &str) {
     assert!(faults.is_empty(), "{hint}\n{}", faults.join("\n"));
-}
-
-/// A line without its comment. Good enough for this repository: no string contains both `//` and a searched word.
-fn code_of(line: &str) -> &str {
-    line.split_once("//").map_or(line, |(code, _)| code)
-}
-
-/// A Rust file without comments.
-fn code(path: &str) -> String {
-    read(path).lines().map(code_of).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a text contains a word, not only as part of a longer word.
