@@ -365,8 +365,7 @@ impl Compile<'_> {
             let resources = found.iter().find(|resources| resources.symbol == kernel.symbol)?;
             let in_one = kernel.coarsening.factors.threads_in_one();
             let threads = (kernel.max_threads.unwrap_or(USUAL_BLOCK) / in_one).max(1);
-            let needs =
-                Needs { registers: resources.registers, shared_bytes: u64::from(resources.shared_bytes), threads };
+            let needs = Needs::new(resources.registers, u64::from(resources.shared_bytes), threads);
             let dynamic = if kernel.dynamic_shared { " without dynamic shared memory" } else { "" };
             let occupancy = sm.occupancy(needs);
             Some(format!("{resources}; occupancy with {threads} threads a block{dynamic}: {occupancy}"))

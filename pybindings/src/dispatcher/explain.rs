@@ -179,11 +179,8 @@ impl Overload {
             (None, None) => (USUAL_BLOCK.min(loaded.max_threads_per_block()), 0, "not launched yet"),
         };
         let blocks = loaded.active_blocks(threads, dynamic).map_err(|error| errors::runtime(py, &error))?;
-        let needs = Needs {
-            registers: resources.registers,
-            shared_bytes: u64::from(resources.shared_bytes) + u64::from(dynamic),
-            threads,
-        };
+        let shared_bytes = u64::from(resources.shared_bytes) + u64::from(dynamic);
+        let needs = Needs::new(resources.registers, shared_bytes, threads);
         let occupancy = Sm::of_capability(major, minor).map(|sm| Occupancy {
             blocks,
             warps: blocks * threads.div_ceil(attributes.warp_size.max(1)),
