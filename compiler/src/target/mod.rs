@@ -4,6 +4,7 @@
 //! Limits are those of the CUDA programming guide's table of compute capabilities. `sm_90a` and the like have features
 //! that only this very SM has, `sm_100f` those of its family.
 
+pub mod gpus;
 pub mod needs;
 pub mod occupancy;
 
