@@ -28,6 +28,8 @@ mod ptx_forms;
 #[cfg(test)]
 mod ptxas;
 #[cfg(test)]
+mod registers;
+#[cfg(test)]
 mod simulator;
 #[cfg(test)]
 mod stubs;

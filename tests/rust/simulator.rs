@@ -25,7 +25,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 /// The PTX of a kernel for compute capability 9.0.
-fn ptx(path: &str) -> Result<String, String> {
+pub(crate) fn ptx(path: &str) -> Result<String, String> {
     let header = Header::read(&read(path))?;
     let inside = path.trim_start_matches("tests/");
     emit_for(inside, stem(path), header.sig.as_deref(), header.abi.as_deref(), &[], "sm_90", "ptx")

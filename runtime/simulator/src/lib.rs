@@ -37,6 +37,7 @@ mod execute;
 mod launch;
 mod memory;
 mod parse;
+mod registers;
 
 pub use count::{Class, Count, Counts, Row};
 pub use decode::Location;
@@ -44,6 +45,7 @@ pub use error::Error;
 pub use launch::Launch;
 pub use memory::{Memory, Region};
 pub use parse::Space;
+pub use registers::Registers;
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

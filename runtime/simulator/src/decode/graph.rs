@@ -44,7 +44,7 @@ fn ends_block(operation: &Operation) -> bool {
 }
 
 /// The successors of a block; `n` is the end of the function.
-fn successors(function: &Function, block: usize, n: usize) -> Vec<usize> {
+pub(crate) fn successors(function: &Function, block: usize, n: usize) -> Vec<usize> {
     let last = &function.instructions[function.blocks[block].end as usize - 1];
     let (target, falls) = if let Operation::Branch(target) = last.operation {
         (Some(function.block_of[target as usize] as usize), false)

@@ -23,6 +23,7 @@ use crate::{
     parse::{FunctionTree, ModuleTree},
 };
 use symbols::Symbols;
+pub(crate) use {graph::successors, registers::for_each as for_each_register};
 
 /// Decodes a module.
 pub(crate) fn decode(tree: ModuleTree) -> Result<Program, Error> {

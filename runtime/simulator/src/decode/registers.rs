@@ -5,7 +5,7 @@ use crate::parse::Type;
 
 /// Calls a function for each register that an operation reads (`false`) or writes (`true`). Operands that an operation
 /// does not use are register 0, the sink, and are left out.
-pub(super) fn for_each(operation: &Operation, f: &mut dyn FnMut(bool, Bank, Reg)) {
+pub(crate) fn for_each(operation: &Operation, f: &mut dyn FnMut(bool, Bank, Reg)) {
     let mut call = |writes: bool, bank: Bank, register: Reg| {
         if register != SINK {
             f(writes, bank, register);

@@ -480,6 +480,31 @@ pub(crate) enum Special {
     Workspace(bool),
 }
 
+impl Special {
+    /// Whether it differs between the lanes of a warp.
+    pub(crate) fn varies(self) -> bool {
+        match self {
+            Self::Tid(_)
+            | Self::LaneId
+            | Self::LaneMaskEq
+            | Self::LaneMaskLe
+            | Self::LaneMaskLt
+            | Self::LaneMaskGe
+            | Self::LaneMaskGt => true,
+            Self::Ntid(_)
+            | Self::Ctaid(_)
+            | Self::Nctaid(_)
+            | Self::WarpId
+            | Self::NWarpId
+            | Self::Zero
+            | Self::One
+            | Self::DynamicSharedSize
+            | Self::TotalSharedSize
+            | Self::Workspace(_) => false,
+        }
+    }
+}
+
 /// A decoded function.
 #[derive(Debug)]
 pub(crate) struct Function {

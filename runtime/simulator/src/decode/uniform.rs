@@ -7,23 +7,14 @@ use std::collections::HashSet;
 
 use super::{
     registers,
-    table::{Bank, Function, Operation, Reg, Special},
+    table::{Bank, Function, Operation, Reg},
 };
 
 /// Marks the atomics of a function.
 pub(super) fn mark(function: &mut Function) {
     let mut varying: HashSet<(Bank, Reg)> = HashSet::new();
     for (register, special) in &function.specials {
-        if matches!(
-            special,
-            Special::Tid(_)
-                | Special::LaneId
-                | Special::LaneMaskEq
-                | Special::LaneMaskLe
-                | Special::LaneMaskLt
-                | Special::LaneMaskGe
-                | Special::LaneMaskGt
-        ) {
+        if special.varies() {
             varying.insert((Bank::Word, *register));
         }
     }
