@@ -19,7 +19,7 @@ fn most_estimates_of_registers_are_close() {
     let sm = Sm::parse("sm_90").unwrap_or_else(|error| panic!("{error}"));
     let paths = files(&["tests/kernels"], "py");
     let compared = |path: &String| {
-        let ptx = ptx(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let ptx = ptx(path, sm.name).unwrap_or_else(|error| panic!("{path}: {error}"));
         let module = Module::parse(&ptx).unwrap_or_else(|error| panic!("{path}: {error}"));
         let found = ptxas::resources(&assembler, ptx.as_bytes(), sm.name);
         let found = found.unwrap_or_else(|error| panic!("{path}: {error:?}"));

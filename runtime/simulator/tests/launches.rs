@@ -264,6 +264,45 @@ fn products_and_sums_contract() {
 }
 
 #[test]
+fn packed_floats_are_two_operations() {
+    // (3, -2) * (lane, lane) + (1, 0.5), minus (1, 1), as integers in two halves of a word.
+    let body = "
+    cvt.rn.f32.u32 %r5, %r4;
+    mov.b64 %rd2, {%r5, %r5};
+    mov.b32 %r6, 0f40400000;
+    mov.b32 %r7, 0fC0000000;
+    mov.b64 %rd3, {%r6, %r7};
+    mov.b64 %rd4, 0x3F0000003F800000;
+    fma.rn.f32x2 %rd5, %rd2, %rd3, %rd4;
+    mov.b64 %rd6, 0x3F8000003F800000;
+    sub.rn.f32x2 %rd5, %rd5, %rd6;
+    mov.b64 {%r8, %r9}, %rd5;
+    add.f32 %r10, %r8, %r9;
+    st.global.b32 [%rd1], %r10;";
+    let (x, counts) = launch(&kernel(body), 1, 32, 1).unwrap();
+    let expected = |lane: u16| (3.0 * f32::from(lane) + 1.0 - 1.0) + (-2.0 * f32::from(lane) + 0.5 - 1.0);
+    assert_eq!(x, (0..32).map(|lane| expected(lane).to_bits()).collect::<Vec<_>>());
+    let lanes = |class| counts.rows.iter().filter(|row| row.class == class).map(|row| row.lanes).sum::<u64>();
+    assert_eq!((lanes(Class::Float32Fma), lanes(Class::Float32Add)), (64, 64 + 32));
+    assert!(fault("div.rn.f32x2 %rd5, %rd2, %rd3;").contains("not supported"));
+}
+
+#[test]
+fn minima_and_maxima_clamp_at_zero() {
+    let body = "
+    sub.s32 %r5, %r4, 20;
+    min.relu.s32 %r6, %r5, 5;
+    max.relu.s32 %r7, %r5, -3;
+    shl.b32 %r7, %r7, 8;
+    or.b32 %r6, %r6, %r7;
+    st.global.b32 [%rd1], %r6;";
+    let (x, _) = launch(&kernel(body), 1, 32, 1).unwrap();
+    let expected = |lane: i32| (lane - 20).clamp(0, 5) | (lane - 20).max(-3).max(0) << 8;
+    assert_eq!(x, (0..32).map(|lane| expected(lane) as u32).collect::<Vec<_>>());
+    assert!(fault("max.relu.u32 %r5, %r5, %r6;").contains("not supported"));
+}
+
+#[test]
 fn lanes_of_other_paths_join_a_collective() {
     let body = "
     and.b32 %r5, %r4, 1;

@@ -99,7 +99,9 @@ fn integer(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
         ("brev", false) => IntOp::Brev,
         _ => return Ok(false),
     };
-    check(source, &["lo", "hi", "sat"])?;
+    // `max.relu` is the higher of the result and 0.
+    let relu = source.has("relu") && ty == Type::S32 && matches!(op, IntOp::MinS | IntOp::MaxS);
+    check(source, &["lo", "hi", "sat", if relu { "relu" } else { "" }])?;
     let line = source.line;
     let Some((d, rest)) = source.operands.split_first().filter(|(_, rest)| rest.len() <= 3) else {
         return Err(unsupported(source));
@@ -117,6 +119,10 @@ fn integer(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
         _ => return Err(unsupported(source)),
     };
     decoder.push(source, operation, class(ty))?;
+    if relu {
+        let clamped = [registers[0], registers[0], decoder.word_constant(0), 0];
+        decoder.push(source, Operation::Word(IntOp::MaxS, clamped), class(ty))?;
+    }
     Ok(true)
 }
 

@@ -3,7 +3,7 @@
 use super::{
     arithmetic::{check, last_type},
     function::{Decoder, unsupported},
-    table::{FloatOp, Format, Mode, Operation, Rounding},
+    table::{Bank, FloatOp, Format, Mode, Operation, Rounding},
 };
 use crate::{
     count::Class,
@@ -60,16 +60,9 @@ fn operation(name: &str, approximate: bool, propagates_nan: bool) -> Option<(Flo
     })
 }
 
-/// Decodes an instruction if it is of this file.
-pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
-    let Ok(ty) = last_type(source) else { return Ok(false) };
-    if ty.is_integer() || ty == Type::Pred {
-        return Ok(false);
-    }
-    let Some((op, count)) = operation(&source.opcode[0], source.has("approx"), source.has("NaN")) else {
-        return Ok(false);
-    };
-    check(source, &["rn", "rz", "rm", "rp", "ftz", "noftz", "sat", "approx", "full", "NaN"])?;
+/// The modifiers of an instruction with a number of operands.
+fn mode(source: &Source, count: usize) -> Result<Mode, Error> {
+    check(source, &["rn", "rz", "rm", "rp", "ftz", "noftz", "sat", "approx", "full", "NaN", PACKED])?;
     if source.operands.len() != count + 1 {
         return Err(unsupported(source));
     }
@@ -81,7 +74,54 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
         None => Rounding::Nearest,
     };
     let contracts = written.is_none() && !source.has("rn");
-    let mode = Mode { rounding, ftz: source.has("ftz"), sat: source.has("sat"), contracts };
+    Ok(Mode { rounding, ftz: source.has("ftz"), sat: source.has("sat"), contracts })
+}
+
+/// Two values of float32 in a register of 64 bits, since compute capability 10.0.
+const PACKED: &str = "f32x2";
+
+/// Decodes an operation on packed float32 to operations on the halves. Products and sums are not contracted.
+fn packed(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
+    let Some((op @ (FloatOp::Add | FloatOp::Sub | FloatOp::Mul | FloatOp::Fma), count)) =
+        operation(&source.opcode[0], false, false)
+    else {
+        return Ok(false);
+    };
+    let (mode, line) = (mode(source, count)?, source.line);
+    let mut halves = [[0; 4]; 2];
+    let mut fresh = |decoder: &mut Decoder, index: usize| {
+        for half in &mut halves {
+            half[index] = decoder.fresh(Bank::Word);
+        }
+        halves.iter().map(|half| half[index]).collect::<Vec<_>>()
+    };
+    for (index, operand) in source.operands[1..].iter().enumerate() {
+        let a = decoder.read(operand, Type::B64, line)?;
+        let parts = fresh(decoder, index + 1);
+        decoder.push(source, Operation::Split { ty: Type::B64, parts, a }, Class::Move)?;
+    }
+    let parts = fresh(decoder, 0);
+    for registers in halves {
+        decoder.push(source, Operation::Single(op, mode, registers), class(op, Type::F32))?;
+    }
+    let d = decoder.write(&source.operands[0], Type::B64, line)?;
+    decoder.push(source, Operation::Join { ty: Type::B64, d, parts }, Class::Move)?;
+    Ok(true)
+}
+
+/// Decodes an instruction if it is of this file.
+pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
+    if source.has(PACKED) {
+        return packed(decoder, source);
+    }
+    let Ok(ty) = last_type(source) else { return Ok(false) };
+    if ty.is_integer() || ty == Type::Pred {
+        return Ok(false);
+    }
+    let Some((op, count)) = operation(&source.opcode[0], source.has("approx"), source.has("NaN")) else {
+        return Ok(false);
+    };
+    let mode = mode(source, count)?;
     let line = source.line;
     let mut registers = [decoder.write(&source.operands[0], ty, line)?, 0, 0, 0];
     for (index, operand) in source.operands[1..].iter().enumerate() {
