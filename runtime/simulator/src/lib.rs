@@ -39,10 +39,10 @@ mod memory;
 mod parse;
 mod registers;
 
-pub use count::{Class, Count, Counts, Row};
+pub use count::{Class, Count, Counts, Row, Stride};
 pub use decode::Location;
 pub use error::Error;
-pub use launch::Launch;
+pub use launch::{Launch, Sample, Totals};
 pub use memory::{Memory, Region};
 pub use parse::Space;
 pub use registers::Registers;
@@ -75,6 +75,13 @@ impl Module {
             let param = |slot: &decode::Slot| Param { size: slot.size, is_pointer: slot.is_pointer };
             (function.name.as_str(), function.params.iter().map(param).collect())
         })
+    }
+
+    /// The line of the source code of an instruction, by its line of the PTX: that of an [`Error`].
+    pub fn location(&self, line: u32) -> Option<Location> {
+        let mut instructions = self.program.functions.iter().flat_map(|function| &function.instructions);
+        let found = instructions.find(|instruction| instruction.line == line)?;
+        Some(self.program.locations[found.location as usize])
     }
 
     /// The source file with a number of [`Location`].

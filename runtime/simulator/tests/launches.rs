@@ -1,6 +1,8 @@
 //! Launches of small kernels: divergence, waits, recursion, barriers, errors, and counts by line.
 
-use weft_simulator::{Class, Counts, Error, Launch, Memory, Module, Space};
+use std::time::Duration;
+
+use weft_simulator::{Class, Counts, Error, Launch, Memory, Module, Space, Stride};
 
 /// A kernel `k` with an array and registers `%r0` to `%r15`, `%rd0` to `%rd15`, `%p0` to `%p7`. `%rd1` is the address
 /// of the thread's element of 4 bytes, `%r1` its number in the grid.
@@ -337,4 +339,89 @@ fn invalid_accesses_are_errors() {
     assert_eq!(parse("    add.wrap.s32 %r1, %r2, %r3;"), "line 15: `add.wrap.s32` is not supported");
     assert_eq!(parse("    add.s64 %rd1, %r2, %rd3;").split(": ").next(), Some("line 15"));
     assert_eq!(parse("    bra $nowhere;"), "line 15: there is no label `$nowhere`");
+}
+
+/// A kernel whose blocks store a row three times. In those with a number above 75,000 the last two stores
+/// are missing.
+fn guarded() -> String {
+    kernel(
+        "
+    st.global.b32 [%rd1], %r4;
+    setp.gt.u32 %p1, %r2, 75000;
+    @%p1 bra $L__BB0_1;
+    st.global.b32 [%rd1], %r2;
+    st.global.b32 [%rd1], %r3;
+$L__BB0_1:",
+    )
+}
+
+#[test]
+fn a_sample_is_near_the_whole() {
+    let module = Module::parse(&guarded()).unwrap();
+    let mut memory = module.memory();
+    let address = memory.add("x", &vec![0; 4 * 100_000 * 64]);
+    let mut launch = Launch::new([100_000, 1, 1], [64, 1, 1]);
+    launch.params = vec![address.to_le_bytes().to_vec()];
+    let whole = module.launch("k", &launch, &memory).unwrap();
+    let sample = module.sample("k", &launch, &memory, Duration::from_hours(1)).unwrap().expect("no block waits");
+    assert_eq!(sample.blocks, 100_000);
+    assert!(sample.ran < 100_000 && sample.error > 0.0 && sample.error <= 0.002, "{}", sample.ran);
+    let sectors = |counts: &Counts| counts.total(Class::Store, Space::Global).sectors as f64;
+    let deviation = (sectors(&sample.counts) / sectors(&whole) - 1.0).abs();
+    assert!(deviation < 4.0 * sample.error, "{deviation} {}", sample.error);
+    // Every stratum of a launch without time has run all the same: the first block, the last, one between.
+    let late = module.sample("k", &launch, &memory, Duration::ZERO).unwrap().expect("no block waits");
+    assert!(late.ran >= 3 && late.error > 0.01, "{}", late.ran);
+}
+
+#[test]
+fn few_blocks_run_as_a_whole() {
+    let module = Module::parse(&guarded()).unwrap();
+    let mut memory = module.memory();
+    let address = memory.add("x", &vec![0; 4 * 60 * 64]);
+    let mut launch = Launch::new([5, 4, 3], [64, 1, 1]);
+    launch.params = vec![address.to_le_bytes().to_vec()];
+    let whole = module.launch("k", &launch, &memory).unwrap();
+    let sample = module.sample("k", &launch, &memory, Duration::from_hours(1)).unwrap().expect("no block waits");
+    assert_eq!((sample.ran, sample.error), (60, 0.0));
+    assert_eq!(sample.counts, whole);
+}
+
+#[test]
+fn a_launch_whose_blocks_wait_for_each_other_is_not_sampled() {
+    // Each block but the first waits until the block before it has stored.
+    let body = "
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra $L__BB0_2;
+$L__BB0_1:
+    ld.volatile.global.b32 %r5, [%rd1+-128];
+    setp.eq.u32 %p2, %r5, 0;
+    @%p2 bra $L__BB0_1;
+$L__BB0_2:
+    st.volatile.global.b32 [%rd1], 1;";
+    let module = Module::parse(&kernel(body)).unwrap();
+    let mut memory = module.memory();
+    let address = memory.add("x", &vec![0; 4 * 1000 * 32]);
+    let mut launch = Launch::new([1000, 1, 1], [32, 1, 1]);
+    launch.params = vec![address.to_le_bytes().to_vec()];
+    assert!(module.sample("k", &launch, &memory, Duration::from_hours(1)).unwrap().is_none());
+}
+
+#[test]
+fn strides_and_touched_sectors_are_counted() {
+    let body = "
+    mul.wide.u32 %rd2, %r4, 128;
+    add.s64 %rd2, %rd0, %rd2;
+    ld.global.b32 %r5, [%rd2];
+    st.global.b32 [%rd1], %r5;";
+    let module = Module::parse(&kernel(body)).unwrap();
+    let mut memory = module.memory();
+    let address = memory.add("x", &vec![0; 4 * 2048]);
+    let mut launch = Launch::new([1, 1, 1], [32, 1, 1]);
+    launch.params = vec![address.to_le_bytes().to_vec()];
+    let counts = module.launch("k", &launch, &memory).unwrap();
+    let stride = |class| counts.total(class, Space::Global).stride;
+    assert_eq!((stride(Class::Load), stride(Class::Store)), (Stride::Constant(128), Stride::Constant(4)));
+    // One sector for each lane's load, and the row of stores, whose first sector was loaded.
+    assert_eq!(memory.region(address).unwrap().touched_sectors(), 32 + 3);
 }

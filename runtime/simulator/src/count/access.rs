@@ -3,7 +3,7 @@
 //! Each function says which of Nsight Compute's counters it equals, and on how many of the 38 index patterns that were
 //! measured on an H100. `tests.rs` compares them.
 
-use super::Count;
+use super::{Count, Stride};
 use crate::decode::AtomicOp;
 
 /// The lanes of a warp that access memory.
@@ -38,6 +38,29 @@ impl<'a> Lanes<'a> {
     /// Whether all lanes are active and have one address.
     pub(crate) fn is_uniform(&self) -> bool {
         self.stride == Some(0)
+    }
+
+    /// The distance of consecutive lanes, for reports.
+    pub(crate) fn observed_stride(&self) -> Stride {
+        match self.stride {
+            Some(stride) => Stride::Constant(stride),
+            None if self.mask == u32::MAX => Stride::Varying,
+            None => Stride::Unknown,
+        }
+    }
+
+    /// The ranges of addresses that are accessed: one if the lanes are contiguous, else one for each lane.
+    pub(crate) fn ranges(&self, mut range: impl FnMut(u64, u64)) {
+        let size = u64::from(self.size);
+        if self.stride.is_some_and(|stride| stride.unsigned_abs() <= size) {
+            let (low, high) = self.bounds();
+            return range(low, high - low + size);
+        }
+        for (lane, address) in self.addresses.iter().enumerate() {
+            if self.mask >> lane & 1 != 0 {
+                range(*address, size);
+            }
+        }
     }
 
     /// The least and the greatest address.

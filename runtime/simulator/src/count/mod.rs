@@ -4,7 +4,7 @@ mod access;
 mod table;
 
 pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic};
-pub use table::{Class, Count, Counts, Row};
+pub use table::{Class, Count, Counts, Row, Stride};
 pub(crate) use table::{Counters, NO_REGION};
 #[cfg(test)]
 mod tests;

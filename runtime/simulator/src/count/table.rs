@@ -52,6 +52,56 @@ pub enum Class {
     Other,
 }
 
+impl Class {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Int16 => "int16",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Float16 => "float16",
+            Self::Float32Add => "float32 add",
+            Self::Float32Mul => "float32 mul",
+            Self::Float32Fma => "float32 fma",
+            Self::Float32Other => "float32 other",
+            Self::Float64Add => "float64 add",
+            Self::Float64Mul => "float64 mul",
+            Self::Float64Fma => "float64 fma",
+            Self::Float64Other => "float64 other",
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Atomic => "atomic",
+            Self::Collective => "collective",
+            Self::Barrier => "barrier",
+            Self::Control => "control",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The distance in bytes of the addresses of consecutive lanes, over the requests of whole warps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stride {
+    /// No whole warp accessed memory.
+    #[default]
+    Unknown,
+    /// The same for all requests.
+    Constant(i64),
+    /// It differs.
+    Varying,
+}
+
+impl Stride {
+    fn merge(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, known) | (known, Self::Unknown) => known,
+            (Self::Constant(own), Self::Constant(more)) if own == more => self,
+            (Self::Constant(_) | Self::Varying, Self::Constant(_) | Self::Varying) => Self::Varying,
+        }
+    }
+}
+
 /// The counts of memory accesses. Sums over warps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
@@ -73,19 +123,62 @@ pub struct Count {
     pub ideal_wavefronts: u64,
     /// Wavefronts because of bank conflicts.
     pub bank_conflicts: u64,
+    /// The distance between lanes.
+    pub stride: Stride,
+}
+
+impl Count {
+    /// The names of [`Self::values`].
+    pub const NAMES: [&'static str; 9] = [
+        "requests",
+        "lanes",
+        "sectors",
+        "ideal_sectors",
+        "l2_requests",
+        "tag_wavefronts",
+        "wavefronts",
+        "ideal_wavefronts",
+        "bank_conflicts",
+    ];
+
+    /// All counts.
+    pub fn values(mut self) -> [u64; 9] {
+        self.fields_mut().map(|count| *count)
+    }
+
+    fn fields_mut(&mut self) -> [&mut u64; 9] {
+        let Self {
+            requests,
+            lanes,
+            sectors,
+            ideal_sectors,
+            l2_requests,
+            tag_wavefronts,
+            wavefronts,
+            ideal_wavefronts,
+            bank_conflicts,
+            stride: _,
+        } = self;
+        [
+            requests,
+            lanes,
+            sectors,
+            ideal_sectors,
+            l2_requests,
+            tag_wavefronts,
+            wavefronts,
+            ideal_wavefronts,
+            bank_conflicts,
+        ]
+    }
 }
 
 impl AddAssign for Count {
-    fn add_assign(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.lanes += other.lanes;
-        self.sectors += other.sectors;
-        self.ideal_sectors += other.ideal_sectors;
-        self.l2_requests += other.l2_requests;
-        self.tag_wavefronts += other.tag_wavefronts;
-        self.wavefronts += other.wavefronts;
-        self.ideal_wavefronts += other.ideal_wavefronts;
-        self.bank_conflicts += other.bank_conflicts;
+    fn add_assign(&mut self, mut other: Self) {
+        for (own, more) in self.fields_mut().into_iter().zip(other.fields_mut()) {
+            *own += *more;
+        }
+        self.stride = self.stride.merge(other.stride);
     }
 }
 
@@ -126,6 +219,20 @@ impl Counters {
             }
         }
         list.push((space, region, count));
+    }
+
+    /// The counts of `all` blocks, of which `ran` were counted here.
+    pub(crate) fn scale(&mut self, all: u64, ran: u64) {
+        let scale = |count: &mut u64| {
+            *count = ((u128::from(*count) * u128::from(all) + u128::from(ran) / 2) / u128::from(ran)) as u64;
+        };
+        for Executed { warps, lanes, divergent } in &mut self.executed {
+            [warps, lanes, divergent].into_iter().for_each(scale);
+        }
+        self.guarded.iter_mut().for_each(scale);
+        for (_, _, count) in self.accesses.iter_mut().flatten() {
+            count.fields_mut().into_iter().for_each(scale);
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {

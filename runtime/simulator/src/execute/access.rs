@@ -83,7 +83,12 @@ impl<'a> Context<'_, 'a> {
     pub(super) fn region(&self, lane: usize, address: u64, size: u32) -> Result<(usize, &'a Region), Error> {
         let memory = self.machine.memory;
         let Some(number) = memory.find(address, u64::from(size)) else {
-            let message = format!("an access of {size} bytes at {address:#x} is in no array");
+            let near = match memory.nearest(address) {
+                Some((region, past @ 0..)) => format!(": it is {past} bytes past the end of `{}`", region.name()),
+                Some((region, before)) => format!(": it is {} bytes before `{}`", before.unsigned_abs(), region.name()),
+                None => String::new(),
+            };
+            let message = format!("an access of {size} bytes at {address:#x} is in no array{near}");
             return Err(Error::in_lane(lane as u32, message));
         };
         Ok((number, &memory.regions()[number]))
@@ -125,12 +130,13 @@ impl<'a> Context<'_, 'a> {
 
 /// The counts of a load or store.
 fn counted(space: Space, lanes: count::Lanes, is_load: bool) -> count::Count {
-    match space {
+    let count = match space {
         Space::Shared => count::shared(lanes, is_load),
         Space::Local => count::local(lanes),
         Space::Const => count::constant(lanes),
         Space::Global | Space::Param | Space::Generic => count::global(lanes),
-    }
+    };
+    count::Count { stride: lanes.observed_stride(), ..count }
 }
 
 /// Executes a load.
@@ -187,6 +193,7 @@ fn load_part(
 fn load_from(frame: &mut Frame, region: &Region, access: &Access, lanes: count::Lanes) {
     let count::Lanes { addresses, mask, .. } = lanes;
     let element = access.ty.size();
+    lanes.ranges(|address, size| region.touch(address, size));
     for (index, (bank, register)) in access.registers.iter().enumerate() {
         let offset = index as u64 * u64::from(element);
         if lanes.is_uniform() {
@@ -250,6 +257,9 @@ fn store_part(
         return Ok(());
     }
     let common = context.common_region(lanes);
+    if let Some((_, region)) = common {
+        lanes.ranges(|address, size| region.touch(address, size));
+    }
     let first = mask.trailing_zeros() as usize;
     let number = if let Some((number, _)) = common { number } else { context.region(first, addresses[first], size)?.0 };
     for (index, register) in access.registers.iter().enumerate() {
@@ -261,6 +271,7 @@ fn store_part(
         }
         for lane in active(mask) {
             let (_, region) = context.region(lane, addresses[lane], size)?;
+            region.touch(addresses[lane], u64::from(size));
             region.store(addresses[lane] + offset, element, values[lane]);
         }
     }

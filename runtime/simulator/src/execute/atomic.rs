@@ -114,6 +114,7 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, atomic: &Atomic,
                 let mut first = None;
                 for lane in active(mask) {
                     let (number, region) = context.region(lane, addresses[lane], size)?;
+                    region.touch(addresses[lane], u64::from(size));
                     first = first.or(Some(number));
                     let new = |old| apply(atomic.op, atomic.ty, old, value(lane));
                     old[lane] = region.update(addresses[lane], size, new);

@@ -41,10 +41,9 @@ pub(super) struct Block {
 
 impl Block {
     /// The block with a number of the grid.
-    pub(super) fn new(machine: &Machine, number: usize) -> Self {
+    pub(super) fn new(machine: &Machine, number: u64) -> Self {
         let setup = machine.setup;
         let [x, y, _] = setup.grid;
-        let number = number as u64;
         let index =
             [number % u64::from(x), number / u64::from(x) % u64::from(y), number / (u64::from(x) * u64::from(y))];
         let index = index.map(|n| n as u32);

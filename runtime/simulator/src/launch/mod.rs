@@ -4,13 +4,16 @@
 //! except where blocks wait for each other.
 
 mod block;
+mod sample;
 
 use std::{
+    mem::swap,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread,
+    time::Instant,
 };
 
 use crate::{
@@ -21,6 +24,7 @@ use crate::{
     memory::Memory,
 };
 use block::Block;
+pub use sample::{Sample, Totals};
 
 /// Warp instructions after which a block that waits lets others run.
 const SLICE: u64 = 200_000;
@@ -54,21 +58,59 @@ impl Launch {
 /// State that the threads of a launch share.
 struct Shared<'a> {
     setup: &'a Setup<'a>,
-    blocks: usize,
+    /// The blocks to run; `None` for all.
+    chosen: Option<&'a Chosen<'a>>,
+    count: u64,
     limit: u64,
-    next: AtomicUsize,
+    next: AtomicU64,
     stopped: AtomicBool,
-    error: Mutex<Option<(usize, Error)>>,
+    error: Mutex<Option<(u64, Error)>>,
+}
+
+/// Blocks of a launch that run without the others.
+struct Chosen<'a> {
+    /// The number of each block, and that of its stratum.
+    blocks: &'a [(u64, usize)],
+    strata: usize,
+    /// The time from which on no block begins, except those at the front of the list.
+    deadline: Instant,
+    front: usize,
+}
+
+/// What blocks of a launch counted.
+#[derive(Debug)]
+struct Ran {
+    /// For each stratum.
+    counters: Vec<Counters>,
+    /// The stratum and the totals of each block that ran, in no order. Empty if all blocks ran.
+    totals: Vec<(usize, Totals)>,
+    /// One of the chosen blocks waited for another block.
+    has_waited: bool,
+}
+
+/// A launch whose arguments are checked.
+struct Prepared {
+    number: usize,
+    params: Vec<u8>,
+    blocks: u64,
+    workspace: u64,
 }
 
 impl Module {
     /// Runs a kernel, and returns what it counted. The memory must have the variables of this module (see
     /// [`Module::memory`]).
     pub fn launch(&self, kernel: &str, launch: &Launch, memory: &Memory) -> Result<Counts, Error> {
-        let program = &self.program;
-        let found = program.functions.iter().position(|function| function.is_kernel && function.name == kernel);
+        let prepared = self.prepare(kernel, launch, memory)?;
+        let ran = self.run(launch, memory, &prepared, None)?;
+        Ok(Counts::of(&self.program, &ran.counters[0], &names(memory)))
+    }
+
+    /// Checks the arguments of a launch.
+    fn prepare(&self, kernel: &str, launch: &Launch, memory: &Memory) -> Result<Prepared, Error> {
+        let functions = &self.program.functions;
+        let found = functions.iter().position(|function| function.is_kernel && function.name == kernel);
         let Some(number) = found else { return Err(Error::at(0, format!("there is no kernel `{kernel}`"))) };
-        let params = bytes_of_params(&program.functions[number].params, &launch.params)?;
+        let params = bytes_of_params(&functions[number].params, &launch.params)?;
         let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
         let blocks: u64 = launch.grid.iter().map(|n| u64::from(*n)).product();
         if threads == 0 || threads > 1024 || blocks == 0 {
@@ -76,34 +118,48 @@ impl Module {
         }
         let workspace =
             memory.regions().iter().find(|region| region.name() == WORKSPACE).map_or(0, crate::Region::base);
+        Ok(Prepared { number, params, blocks, workspace })
+    }
+
+    /// Runs the chosen blocks, or all.
+    fn run(
+        &self,
+        launch: &Launch,
+        memory: &Memory,
+        prepared: &Prepared,
+        chosen: Option<&Chosen>,
+    ) -> Result<Ran, Error> {
+        let program = &self.program;
         let setup = Setup {
             program,
-            kernel: number,
+            kernel: prepared.number,
             templates: Template::of(program),
             memory,
             grid: launch.grid,
             block: launch.block,
-            params: &params,
+            params: &prepared.params,
             dynamic_shared: launch.dynamic_shared,
-            workspace,
+            workspace: prepared.workspace,
         };
+        let count = chosen.map_or(prepared.blocks, |chosen| chosen.blocks.len() as u64);
         let shared = Shared {
             setup: &setup,
-            blocks: blocks as usize,
+            chosen,
+            count,
             limit: if launch.limit == 0 { u64::MAX } else { launch.limit },
-            next: AtomicUsize::new(0),
+            next: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             error: Mutex::new(None),
         };
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let count = if launch.threads == 0 { cores } else { launch.threads }.min(blocks as usize);
-        let mut counters = Counters::new(program);
+        let threads = if launch.threads == 0 { cores } else { launch.threads }.min(count as usize);
+        let mut ran = Ran::new(&shared);
         thread::scope(|scope| {
-            let workers: Vec<_> = (1..count).map(|_| scope.spawn(|| work(&shared))).collect();
-            counters.merge(&work(&shared));
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(|| work(&shared))).collect();
+            ran.merge(work(&shared));
             for worker in workers {
                 if let Ok(more) = worker.join() {
-                    counters.merge(&more);
+                    ran.merge(more);
                 }
             }
         });
@@ -111,9 +167,29 @@ impl Module {
         if let Some((_, error)) = error {
             return Err(error);
         }
-        let names: Vec<&str> = memory.regions().iter().map(crate::Region::name).collect();
-        Ok(Counts::of(program, &counters, &names))
+        Ok(ran)
     }
+}
+
+impl Ran {
+    fn new(shared: &Shared) -> Self {
+        let strata = shared.chosen.map_or(1, |chosen| chosen.strata);
+        let counters = (0..strata).map(|_| Counters::new(shared.setup.program)).collect();
+        Self { counters, totals: Vec::new(), has_waited: false }
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        for (own, more) in self.counters.iter_mut().zip(&other.counters) {
+            own.merge(more);
+        }
+        self.totals.append(&mut other.totals);
+        self.has_waited |= other.has_waited;
+    }
+}
+
+/// The names of the regions, by their numbers.
+fn names(memory: &Memory) -> Vec<&str> {
+    memory.regions().iter().map(crate::Region::name).collect()
 }
 
 /// The name of the region for grid barriers.
@@ -137,26 +213,46 @@ fn bytes_of_params(slots: &[crate::decode::Slot], params: &[Vec<u8>]) -> Result<
 }
 
 /// Runs blocks until there are no more.
-fn work(shared: &Shared) -> Counters {
+fn work(shared: &Shared) -> Ran {
     let setup = shared.setup;
+    let mut ran = Ran::new(shared);
     let counters = Counters::new(setup.program);
     let mut machine = Machine { setup, memory: setup.memory, counters, clock: 0, limit: shared.limit, polls: false };
     let mut waiting = std::collections::VecDeque::new();
     while !shared.stopped.load(Relaxed) {
         // A waiting block lets one that has not begun run first: it may wait for that one.
         let next = shared.next.fetch_add(1, Relaxed);
-        let (number, mut block) = if next < shared.blocks {
-            (next, Block::new(&machine, next))
+        let (number, stratum, mut block) = if next < shared.count {
+            let (number, stratum) = match shared.chosen {
+                Some(chosen) if next as usize >= chosen.front && Instant::now() > chosen.deadline => break,
+                Some(chosen) => chosen.blocks[next as usize],
+                None => (next, 0),
+            };
+            (number, stratum, Block::new(&machine, number))
         } else if let Some(block) = waiting.pop_front() {
             block
         } else {
             break;
         };
+        let clock = machine.clock;
+        swap(&mut machine.counters, &mut ran.counters[stratum]);
+        let before = shared.chosen.map(|_| Totals::of(&machine.counters));
         let result = block.run(&mut machine, SLICE);
+        if let Some(before) = before {
+            let totals = Totals::of(&machine.counters).minus(before);
+            ran.totals.push((stratum, Totals { instructions: machine.clock - clock, ..totals }));
+        }
+        swap(&mut machine.counters, &mut ran.counters[stratum]);
         let error = match result {
             Ok(true) => None,
+            Ok(false) if shared.chosen.is_some() => {
+                // The block that it waits for may not be among the chosen ones.
+                ran.has_waited = true;
+                shared.stopped.store(true, Relaxed);
+                None
+            }
             Ok(false) if waiting.len() < MAX_WAITING => {
-                waiting.push_back((number, block));
+                waiting.push_back((number, stratum, block));
                 None
             }
             Ok(false) => Some(Error::at(0, "too many blocks wait for each other")),
@@ -171,5 +267,5 @@ fn work(shared: &Shared) -> Counters {
             }
         }
     }
-    machine.counters
+    ran
 }

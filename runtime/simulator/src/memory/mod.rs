@@ -3,7 +3,7 @@
 mod cells;
 
 use std::sync::atomic::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
@@ -30,7 +30,12 @@ pub struct Region {
     base: u64,
     len: u64,
     cells: Cells,
+    /// A bit for each sector that a launch has accessed.
+    touched: Box<[AtomicU64]>,
 }
+
+/// The bytes of a sector.
+const SECTOR: u64 = 32;
 
 impl Region {
     /// Its name.
@@ -48,14 +53,36 @@ impl Region {
         (0..self.len as usize).map(|at| self.cells.of_1(at).load(Relaxed)).collect()
     }
 
+    /// The sectors of 32 bytes that launches have accessed.
+    pub fn touched_sectors(&self) -> u64 {
+        self.touched.iter().map(|bits| u64::from(bits.load(Relaxed).count_ones())).sum()
+    }
+
+    /// Notes that bytes inside were accessed.
+    pub(crate) fn touch(&self, address: u64, size: u64) {
+        // Regions begin at multiples of a sector, or an array begins within its first sector.
+        let base = self.base / SECTOR;
+        for sector in address / SECTOR - base..=(address + size - 1) / SECTOR - base {
+            let (word, bit) = (&self.touched[(sector / 64) as usize], 1 << (sector % 64));
+            if word.load(Relaxed) & bit == 0 {
+                word.fetch_or(bit, Relaxed);
+            }
+        }
+    }
+
     /// Whether an access of a size at an address is inside.
     pub(crate) fn contains(&self, address: u64, size: u64) -> bool {
         address >= self.base && address - self.base <= self.len && self.len - (address - self.base) >= size
     }
 
-    fn write(&self, at: usize, bytes: &[u8]) {
-        for (offset, byte) in bytes.iter().enumerate() {
-            self.cells.of_1(at + offset).store(*byte, Relaxed);
+    /// Writes bytes to its beginning.
+    fn write(&self, bytes: &[u8]) {
+        let (longs, rest) = bytes.as_chunks();
+        for (number, long) in longs.iter().enumerate() {
+            self.cells.of_8(8 * number).store(u64::from_le_bytes(*long), Relaxed);
+        }
+        for (offset, byte) in rest.iter().enumerate() {
+            self.cells.of_1(8 * longs.len() + offset).store(*byte, Relaxed);
         }
     }
 
@@ -131,8 +158,15 @@ impl Memory {
     }
 
     fn insert(&mut self, name: &str, base: u64, bytes: &[u8]) {
-        let region = Region { name: name.to_owned(), base, len: bytes.len() as u64, cells: Cells::new(bytes.len()) };
-        region.write(0, bytes);
+        let sectors = bytes.len() as u64 / SECTOR + 2;
+        let region = Region {
+            name: name.to_owned(),
+            base,
+            len: bytes.len() as u64,
+            cells: Cells::new(bytes.len()),
+            touched: (0..sectors.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+        };
+        region.write(bytes);
         let at = self.regions.partition_point(|other| other.base < base);
         self.regions.insert(at, region);
     }
@@ -145,6 +179,17 @@ impl Memory {
     /// The region that begins at an address.
     pub fn region(&self, base: u64) -> Option<&Region> {
         self.regions.iter().find(|region| region.base == base)
+    }
+
+    /// The region that is nearest to an address outside of all regions, and the distance from its end (positive) or its
+    /// first byte (negative).
+    pub(crate) fn nearest(&self, address: u64) -> Option<(&Region, i64)> {
+        let distance = |region: &Region| {
+            let end = region.base + region.len;
+            if address >= end { (address - end).cast_signed() } else { address.wrapping_sub(region.base).cast_signed() }
+        };
+        let regions = self.regions.iter().map(|region| (region, distance(region)));
+        regions.min_by_key(|(_, distance)| distance.unsigned_abs())
     }
 
     /// The index of the region that holds an access.

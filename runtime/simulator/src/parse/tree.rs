@@ -96,6 +96,19 @@ pub enum Space {
 }
 
 impl Space {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Global | Self::Generic => "global",
+            Self::Shared => "shared",
+            Self::Local => "local",
+            Self::Const => "constant",
+            Self::Param => "parameter",
+        }
+    }
+}
+
+impl Space {
     /// The space with a name, such as `global`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name.split("::").next()? {
