@@ -17,8 +17,8 @@ use crate::{
     size::show_bytes,
 };
 
-/// Every address is a multiple of a cache line, which is also the widest vector.
-pub(super) const ALIGN: usize = 64;
+/// Every address is a multiple of this, as on GPUs; of cache lines and of the widest vector, too.
+pub(super) const ALIGN: usize = 256;
 /// From here on memory starts at a page.
 const LARGE: usize = 64 << 10;
 pub(super) const PAGE: usize = 4 << 10;
