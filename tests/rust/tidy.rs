@@ -94,7 +94,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("compiler/cli/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime"]),
     ("runtime/src/", &["weft_artifact"]),
     ("runtime/simulator/", &[]),
-    ("pybindings/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_cli"]),
+    (
+        "pybindings/src/",
+        &["weft_artifact", "weft_compiler", "weft_engine", "weft_runtime", "weft_simulator", "weft_cli"],
+    ),
 ];
 
 /// Files that may contain `unsafe`.

@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// Run a Python program with its kernels on the CPU, and report invalid accesses, races, uses of uninitialized
     /// memory and barrier errors. Part of the Python package.
     Sanitize(SanitizeArgs),
+    /// Run a Python program with its kernels on the CPU, and count what they do on a GPU, by line of Python: sectors,
+    /// bank conflicts, divergent lanes, operations, occupancy, and a ranked list of what costs time.
+    Profile(ProfileArgs),
     /// List the CUDA devices and the CPU.
     Devices,
     /// Check the driver, devices, tools, cache and settings of this machine; report problems and how to fix
@@ -63,6 +66,40 @@ pub(crate) struct SanitizeArgs {
     module: bool,
     /// The program.
     program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<String>,
+}
+
+/// `weft profile`, which `weft/_profiler.py` reads once more.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    /// The GPU, such as a100 or rtx4090.
+    #[arg(long, value_name = "NAME", default_value = "h100")]
+    gpu: String,
+    /// Profile only the kernel of this name.
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Profile only the N-th launch of a kernel, from 1.
+    #[arg(long, value_name = "N")]
+    launch: Option<u64>,
+    /// The time for a launch; larger launches are sampled.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// The form of the report: text, json or html.
+    #[arg(long, default_value = "text")]
+    format: String,
+    /// Write to a file, not to the standard output.
+    #[arg(short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Compare two JSON files, and run no program.
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    compare: Option<Vec<PathBuf>>,
+    /// Run a module, like `python -m`.
+    #[arg(short = 'm')]
+    module: bool,
+    /// The program.
+    program: Option<PathBuf>,
     /// Its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,

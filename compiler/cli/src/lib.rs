@@ -138,6 +138,7 @@ pub fn run(
         Command::Check(args) => args.json || args.format() == CheckFormat::Json,
         Command::Explain(_)
         | Command::Sanitize(_)
+        | Command::Profile(_)
         | Command::Devices
         | Command::Doctor(_)
         | Command::Settings(_)
@@ -156,12 +157,9 @@ pub fn run(
         Command::Emit(args) => emit::emit(&args, surroundings, color, stdout, stderr),
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
-        // The Python package handles this subcommand before it calls the library.
-        Command::Sanitize(_) => Err(Stop::Usage(
-            "`weft sanitize` runs a Python program: install the Python package and put `sanitize` before the other \
-             arguments, or use `python -m weft.sanitize`"
-                .to_owned(),
-        )),
+        // The Python package handles these subcommands before it calls the library.
+        Command::Sanitize(_) => Err(needs_python("sanitize")),
+        Command::Profile(_) => Err(needs_python("profile")),
         Command::Devices => devices::devices(surroundings, stdout),
         Command::Doctor(args) => doctor::doctor(&args, surroundings, stdout),
         Command::Completions(args) => completions::completions(&args, stdout),
@@ -197,4 +195,11 @@ fn finish(done: Result<u8, Stop>, json: bool, stderr: &mut dyn Write) -> u8 {
     // If standard error is closed, only the exit code reports the error.
     let _closed = stderr.write_all(text.as_bytes());
     2
+}
+/// The error for a command that runs a Python program.
+fn needs_python(command: &str) -> Stop {
+    Stop::Usage(format!(
+        "`weft {command}` runs a Python program: install the Python package and put `{command}` before the other \
+         arguments, or use `python -m weft.{command}`"
+    ))
 }

@@ -10,11 +10,15 @@ from weft._weft import run_command
 
 def main() -> int:
     """Run the command with this process's arguments."""
+    # These commands run a Python program in this process.
     if sys.argv[1:2] == ["sanitize"]:
-        # This command runs a Python program in this process.
         from weft.sanitize import main as sanitize
 
         return sanitize(sys.argv[2:])
+    if sys.argv[1:2] == ["profile"]:
+        from weft.profile import main as profile
+
+        return profile(sys.argv[2:])
     # Python's signal handler would not run before the command has ended.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["weft", *sys.argv[1:]])

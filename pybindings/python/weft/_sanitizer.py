@@ -9,15 +9,14 @@ import argparse
 import contextlib
 import json
 import os
-import runpy
 import shutil
 import sys
 import tempfile
-import traceback
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
+from weft._program import run_program
 from weft.errors import SanitizerError, SanitizerWarning
 from weft.sanitize import Access, Call, Finding
 
@@ -178,7 +177,7 @@ def run(argv: list[str]) -> int:
     folder, process = tempfile.mkdtemp(prefix="weft-sanitize-"), os.getpid()
     os.environ["WEFT_SANITIZE_REPORT"] = folder
     with collected() as findings:
-        code = _run_program(options.program, options.args, options.module)
+        code = run_program(options.program, options.args, options.module)
     if os.getpid() != process:
         # A fork of the program: the parent process reports.
         return code
@@ -209,26 +208,3 @@ def _merged(findings: list[Finding]) -> list[Finding]:
             finding = replace(worst, count=known.count + finding.count)
         merged[key] = finding
     return list(merged.values())
-
-
-def _run_program(program: str, args: list[str], is_module: bool) -> int:
-    before = sys.argv[:], sys.path[:]
-    sys.argv = [program, *args]
-    try:
-        if is_module:
-            sys.path.insert(0, str(Path.cwd()))
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            sys.path.insert(0, str(Path(program).resolve().parent))
-            runpy.run_path(program, run_name="__main__")
-    except SystemExit as exit:
-        if exit.code is None or isinstance(exit.code, int):
-            return exit.code or 0
-        print(exit.code, file=sys.stderr)
-        return 1
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    finally:
-        sys.argv, sys.path[:] = before
-    return 0

@@ -15,6 +15,7 @@ use super::{
     Dispatcher, graph,
     launcher::Launcher,
     overload::{Overload, Resolved},
+    profile,
     staging::check_elements,
     tensors,
     variants::{Launch, Selected},
@@ -100,6 +101,7 @@ fn run(
     arguments.order = if is_recorded { NO_STREAM } else { stream.map_or(0, Stream::order) };
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
+    profile::note(dispatcher, config, arguments, args)?;
     if devices::interprets() && interpret(dispatcher, config, args, is_recorded)? {
         return Ok(());
     }

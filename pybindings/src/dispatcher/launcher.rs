@@ -196,6 +196,18 @@ impl Launcher {
         py.import("weft._compare")?.call_method1("compare", (slf, args, kwargs))
     }
 
+    #[doc = include_str!("docs/launcher.profile.txt")]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn profile<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let args = slf.get().dispatcher.bind(py).get().complete(args, kwargs)?;
+        py.import("weft._profiler")?.call_method1("profile", (slf, args))
+    }
+
     /// The jitted function.
     #[getter]
     fn dispatcher(&self, py: Python<'_>) -> Py<Dispatcher> {

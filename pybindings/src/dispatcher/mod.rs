@@ -22,6 +22,7 @@ mod messages;
 pub(crate) mod modules;
 pub(crate) mod overload;
 pub(crate) mod prepared;
+pub(crate) mod profile;
 mod resolve;
 mod staging;
 mod tensors;

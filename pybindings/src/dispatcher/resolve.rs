@@ -172,8 +172,13 @@ impl Dispatcher {
             return Err(this.no_kernel());
         }
         devices::announce(py)?;
-        let (args, casts) = if this.declared.is_empty() { (given, Vec::new()) } else { this.choose(&given)? };
+        let (args, casts) = this.types_for(given)?;
         Self::overload_for(slf, &args, &likely)?.resolve(py, words, casts)
+    }
+
+    /// The types that a launch's arguments are compiled as, and the conversions to them.
+    pub(super) fn types_for(&self, given: Vec<ArgType>) -> PyResult<(Vec<ArgType>, Vec<convert::Cast>)> {
+        if self.declared.is_empty() { Ok((given, Vec::new())) } else { self.choose(&given) }
     }
 
     /// The declared signature that fits best, and the conversions to it.

@@ -110,7 +110,11 @@ struct Need {
 
 /// The host arrays of a launch that its kernel uses, in groups. The arrays of a group are copied as one range, or are
 /// all used in place.
-pub(super) struct Plan(Vec<Vec<Need>>);
+pub(super) struct Plan {
+    groups: Vec<Vec<Need>>,
+    /// Whether the kernel may read arrays in place.
+    may_share: bool,
+}
 
 /// Determines how a launch's host arrays are staged.
 ///
@@ -120,13 +124,18 @@ pub(super) struct Plan(Vec<Vec<Need>>);
 pub(super) fn plan(dispatcher: &Bound<'_, Dispatcher>, resolved: &Resolved, arguments: &Arguments) -> PyResult<Plan> {
     let needs = needs(dispatcher, resolved, &arguments.hosts)?;
     check_in_place(dispatcher.get(), resolved, arguments, &needs)?;
-    Ok(Plan(groups(dispatcher.py(), &arguments.hosts, needs)?))
+    Ok(Plan { groups: groups(dispatcher.py(), &arguments.hosts, needs)?, may_share: true })
 }
 
 impl Plan {
     /// Whether a kernel that bounds-checks its stores would write some of the arrays in place.
     pub(super) fn is_written_in_place(&self, hosts: &[HostArgument]) -> bool {
-        self.0.iter().any(|group| is_written_in_place(hosts, group))
+        self.groups.iter().any(|group| is_written_in_place(hosts, group))
+    }
+
+    /// The same with a copy of each array, so that the addresses are aligned as a GPU's.
+    pub(super) fn copying(self) -> Self {
+        Self { may_share: false, ..self }
     }
 
     /// Copies the host arrays to memory that the kernel can access, unless they are used in place, and stores their
@@ -140,7 +149,7 @@ impl Plan {
         is_checked: bool,
         staging: &mut Staging,
     ) -> PyResult<()> {
-        let (py, Self(mut groups)) = (dispatcher.py(), self);
+        let (py, Self { mut groups, may_share }) = (dispatcher.py(), self);
         let Arguments { hosts, cells, .. } = arguments;
         staging.staged.extend(pack(py, executor, stream, hosts, cells, &mut groups)?);
         for group in groups {
@@ -159,7 +168,7 @@ impl Plan {
                 continue;
             }
             staging.staged.push(match <[Need; 1]>::try_from(group) {
-                Ok([need]) => match read_in_place(executor, hosts, &need) {
+                Ok([need]) => match read_in_place(executor, hosts, &need).filter(|_| may_share) {
                     Some(room) => Staged::InPlace { _rooms: vec![room] },
                     None => alone(py, executor, stream, hosts, cells, &need)?,
                 },

@@ -48,7 +48,8 @@ def test_cargo_knows_all_crates_of_it(unpacked: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     crates = {package["name"] for package in json.loads(done.stdout)["packages"]}
-    assert crates == {"weft-artifact", "weft-compiler", "weft-cli", "weft-engine", "weft-runtime", "weft-python"}
+    names = ("artifact", "compiler", "cli", "engine", "runtime", "simulator", "python")
+    assert crates == {f"weft-{name}" for name in names}
 
 
 def test_it_says_what_it_is(unpacked: Path) -> None:

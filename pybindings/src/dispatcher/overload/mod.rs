@@ -18,7 +18,7 @@ use pyo3::{
 use weft_artifact::{Addresses, ArgType, Artifact, Assumptions, Kernel};
 use weft_compiler::{
     pipeline::Output,
-    request::{JitOptions, Keep},
+    request::{JitOptions, Keep, Target},
 };
 use weft_runtime::{Buffer, CodeCache, Executor, Linked, LinkedKind, Linking, LoadedKernel, Module};
 
@@ -37,7 +37,7 @@ use crate::{
     arrays::device_array::DeviceArray,
     devices,
     engine::{
-        Compiled, Definition, Unattended,
+        self, Compiled, Definition, Unattended,
         code::KernelCodeCache,
         options,
         timing::{self, Timing},
@@ -306,7 +306,37 @@ impl Overload {
             let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &found.links)?;
             let _new = code.set(loaded);
         }
-        Ok(Self {
+        Ok(Self::of(py, executor, kernel, (args, jit), (compiled, code, definition), found))
+    }
+
+    /// Compiles for another target than the device's. Nothing is loaded, and no warnings are issued.
+    pub(super) fn compile_for(
+        owner: &Bound<'_, Dispatcher>,
+        definition: &Definition,
+        args: &[ArgType],
+        (jit, target): (&JitOptions, &Target),
+        mut found: Found,
+    ) -> PyResult<Self> {
+        let py = owner.py();
+        let mut definition = definition.clone();
+        let compiled = answers::with_answers(py, &mut definition, &mut found, |definition| {
+            engine::compile(py, definition, args, target.clone(), jit, Keep::default())
+        })?;
+        let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
+            return Err(errors::internal(py, "the compiler returned no kernel"));
+        };
+        Ok(Self::of(py, devices::current(py)?, kernel, (args, jit), (compiled, OnceLock::new(), definition), found))
+    }
+
+    fn of(
+        py: Python<'_>,
+        executor: Arc<dyn Executor>,
+        kernel: Kernel,
+        (args, jit): (&[ArgType], &JitOptions),
+        (compiled, code, definition): (Compiled, OnceLock<Code>, Definition),
+        found: Found,
+    ) -> Self {
+        Self {
             args: args.to_vec(),
             device: devices::current_id(),
             executor,
@@ -330,7 +360,7 @@ impl Overload {
             wanted: FactorChoice::default(),
             tunings: Tunings::default(),
             jobs: Jobs::default(),
-        })
+        }
     }
 
     /// A variant of it that was compiled in the background with these options.

@@ -192,7 +192,11 @@ impl Resolved {
     /// The variant gets the first of [`Assumptions::LADDER`] that holds for the launch. There is one exception: if
     /// the kernel's own, weaker assumptions hold, and the stronger ones are not among the [likely](Arguments::likely)
     /// ones, the kernel itself runs and no variant is compiled.
-    pub(super) fn assumptions_for(&self, config: &LaunchConfig, arguments: &Arguments) -> Option<Assumptions> {
+    pub(in crate::dispatcher) fn assumptions_for(
+        &self,
+        config: &LaunchConfig,
+        arguments: &Arguments,
+    ) -> Option<Assumptions> {
         let (cells, most) = (arguments.cells.as_slice(), self.overload.most);
         if self.overload.jit.code.assumptions == most && self.takes(config, cells) {
             return None;

@@ -214,7 +214,7 @@ fn relative_error(strata: &[Stratum]) -> f64 {
     squares.into_iter().fold(0.0, f64::max).sqrt()
 }
 
-/// A generator of random numbers (SplitMix64), the same in each run.
+/// A generator of random numbers (`SplitMix64`), the same in each run.
 struct Random(u64);
 
 impl Random {

@@ -1,0 +1,312 @@
+"""Making of profiles: counts of instructions become lines of the source, and the launches of a program are profiled."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import json
+import linecache
+import os
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from weft import _weft
+from weft._profile_findings import findings
+from weft._program import run_program
+from weft.profile import Access, Array, Line, Occupancy, Profile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+GPU = "h100"
+"""The GPU that launches are profiled for by default."""
+
+SECONDS = 5.0
+"""The time for a launch by default: the blocks that did not run by then are estimated."""
+
+_OPERATIONS = ("int16", "int32", "int64", "float16", "float32", "float64")
+
+
+def profile(launcher: Any, args: tuple[Any, ...]) -> Profile:
+    """Profile a launch that is not made; see `_LaunchConfiguration.profile`."""
+    return profile_for(launcher, args, GPU, SECONDS)
+
+
+def profile_for(launcher: Any, args: tuple[Any, ...], gpu: str, seconds: float) -> Profile:
+    """Profile a launch that is not made for a GPU, in a time; see `weft.profile.profile`."""
+    config = launcher.griddim, launcher.blockdim, launcher.sharedmem
+    return of_launch(launcher.dispatcher, *config, args, gpu, seconds)
+
+
+def of_launch(
+    dispatcher: Any,
+    griddim: tuple[int, int, int],
+    blockdim: tuple[int, int, int],
+    sharedmem: int,
+    args: tuple[Any, ...],
+    gpu: str,
+    seconds: float,
+) -> Profile:
+    """Profile a launch with an argument for each parameter."""
+    counted = _weft.profile_launch(dispatcher, griddim, blockdim, sharedmem, args, gpu, seconds)
+    lines = _lines(counted)
+    moved: dict[str, int] = defaultdict(int)
+    for line in lines:
+        for access in line.accesses:
+            moved[access.array] += 32 * access.sectors
+    occupancy = counted["occupancy"]
+    made = Profile(
+        kernel=counted["kernel"],
+        types=tuple(counted["types"]),
+        gpu=counted["gpu"]["name"],
+        sm=counted["gpu"]["sm"],
+        griddim=griddim,
+        blockdim=blockdim,
+        blocks=counted["blocks"],
+        blocks_run=counted["ran"],
+        error=counted["error"],
+        bounds=tuple(counted["bounds"]),
+        lines=tuple(lines),
+        arrays=tuple(
+            Array(name, nbytes, reads, writes, touched, moved[name])
+            for name, nbytes, reads, writes, touched in counted["arrays"]
+        ),
+        occupancy=Occupancy(**{**occupancy, "limits": tuple(occupancy["limits"])}) if occupancy else None,
+        findings=(),
+        ptx=counted["ptx"],
+    )
+    return _with_findings(made, counted["gpu"])
+
+
+def _with_findings(made: Profile, gpu: Mapping[str, Any]) -> Profile:
+    return replace(made, findings=tuple(findings(made, gpu)))
+
+
+def _lines(counted: Mapping[str, Any]) -> list[Line]:
+    """Sum the instructions by line of the source, in the order of files and lines."""
+    files: dict[int, str] = counted["files"]
+    rows: dict[tuple[str, int], list[Any]] = defaultdict(list)
+    for row in counted["rows"]:
+        rows[files.get(row[2], ""), row[3]].append(row)
+    params = frozenset(name for each in counted["arrays"] for name in each[0].split(", "))
+    names: list[str] = counted["counts"]
+    made = [_line(file, line, rows[file, line], params, names) for file, line in sorted(rows)]
+    return [line for line in made if line.instructions or line.accesses]
+
+
+def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: list[str]) -> Line:
+    operations: dict[str, int] = defaultdict(int)
+    instructions = lanes = divergent = 0
+    accesses: dict[tuple[str, str, str, str], list[Any]] = {}
+    for _function, _ptx, _file, _line_number, _column, _inherited, kind, warps, active, branches, touched in rows:
+        divergent += branches
+        # `ptxas` removes moves and predicates short branches, so their numbers are not a GPU's.
+        if kind in ("move", "control"):
+            continue
+        instructions += warps
+        lanes += active
+        name = kind.split()[0]
+        if name in _OPERATIONS:
+            operations[name] += active
+        for space, array, counts, seen, stride in touched:
+            source = subscript(file, line, kind, space, array, params)
+            key = (kind, space, array, source)
+            sums = accesses.setdefault(key, [[0] * len(names), set()])
+            sums[0] = [one + other for one, other in zip(sums[0], counts, strict=True)]
+            if seen:
+                sums[1].add(stride)
+    return Line(
+        file=file,
+        line=line,
+        text=linecache.getline(file, line).rstrip("\n"),
+        instructions=instructions,
+        lanes=lanes,
+        divergent_branches=divergent,
+        operations=dict(sorted(operations.items())),
+        accesses=tuple(_access(key, names, *sums) for key, sums in sorted(accesses.items())),
+    )
+
+
+def _access(
+    key: tuple[str, str, str, str], names: list[str], counts: Iterable[int], strides: set[int | None]
+) -> Access:
+    kind, space, array, source = key
+    named = dict(zip(names, counts, strict=True))
+    del named["tag_wavefronts"], named["bank_conflicts"]
+    stride = next(iter(strides)) if len(strides) == 1 else None
+    return Access(kind=kind, space=space, array=array, source=source, stride=stride, **named)
+
+
+@dataclass(frozen=True)
+class _Subscript:
+    """A subscript in a file: its array, its source, and whether it is loaded and stored."""
+
+    array: str
+    source: str
+    loads: bool
+    stores: bool
+
+
+@functools.lru_cache(maxsize=64)
+def _subscripts(file: str) -> dict[int, list[_Subscript]]:
+    """Give the subscripts of a file by line; those of atomic functions too, as subscripts."""
+    found: dict[int, list[_Subscript]] = defaultdict(list)
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return found
+    augmented = {id(node.target) for node in ast.walk(tree) if isinstance(node, ast.AugAssign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            stores = not isinstance(node.ctx, ast.Load)
+            loads = not stores or id(node) in augmented
+            row = _Subscript(ast.unparse(node.value), ast.unparse(node), loads, stores)
+            found[node.lineno].append(row)
+        elif isinstance(node, ast.Call) and ".atomic." in f".{ast.unparse(node.func)}" and len(node.args) > 1:
+            array, index = map(ast.unparse, node.args[:2])
+            found[node.lineno].append(_Subscript(array, f"{array}[{index.strip('()')}]", loads=True, stores=True))
+    return found
+
+
+def subscript(file: str, line: int, kind: str, space: str, array: str, params: frozenset[str]) -> str:
+    """Give the subscript of an access on a line as written; empty if several fit, or none.
+
+    The line table has no columns of subexpressions. So it is the one with the parameter's name, and for shared and
+    local memory the one with a name that is no parameter's.
+    """
+
+    def fits(row: _Subscript) -> bool:
+        if not {"load": row.loads, "store": row.stores}.get(kind, row.loads and row.stores):
+            return False
+        return row.array in array.split(", ") if space == "global" else row.array not in params
+
+    sources = {row.source for row in _subscripts(file).get(line, []) if fits(row)}
+    return sources.pop() if len(sources) == 1 else ""
+
+
+class Recorder:
+    """The profiles of the launches of a program: one for each kernel, types and configuration."""
+
+    def __init__(self, gpu: str, seconds: float, kernel: str | None = None, launch: int | None = None) -> None:
+        self.gpu = gpu
+        self.seconds = seconds
+        self.kernel = kernel
+        self.launch = launch
+        self.count: dict[str, int] = defaultdict(int)
+        self.profiles: dict[Any, Profile] = {}
+        self.times: dict[Any, int] = defaultdict(int)
+        self.failures: list[str] = []
+
+    def note(
+        self, dispatcher: Any, griddim: Any, blockdim: Any, sharedmem: int, args: tuple[Any, ...], types: str
+    ) -> None:
+        """Profile a launch that is about to be made, unless one like it was profiled."""
+        name = dispatcher.__name__
+        self.count[name] += 1
+        if self.kernel is not None and name != self.kernel:
+            return
+        key = (name, id(dispatcher), griddim, blockdim, sharedmem, types)
+        self.times[key] += 1
+        is_wanted = key not in self.profiles if self.launch is None else self.count[name] == self.launch
+        if not is_wanted:
+            return
+        try:
+            self.profiles[key] = of_launch(dispatcher, griddim, blockdim, sharedmem, args, self.gpu, self.seconds)
+        except _weft_errors() as error:
+            self.failures.append(str(error))
+
+    def result(self) -> list[Profile]:
+        """Give the profiles, with the number of launches of each."""
+        return [replace(made, launches=self.times[key]) for key, made in self.profiles.items()]
+
+
+def _weft_errors() -> tuple[type[Exception], ...]:
+    from weft.errors import LaunchError
+
+    return (LaunchError,)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="weft profile",
+        description="Run a Python program with its kernels on the CPU, and count what they do on a GPU, by line.",
+    )
+    parser.add_argument("--gpu", default=GPU, metavar="NAME", help=f"the GPU, such as a100 or rtx4090 ({GPU})")
+    parser.add_argument("--kernel", metavar="NAME", help="profile only the kernel of this name")
+    parser.add_argument("--launch", type=int, metavar="N", help="profile only the N-th launch of a kernel, from 1")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the time for a launch; larger ones are sampled")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="(text)")
+    parser.add_argument("-o", dest="output", metavar="FILE", help="write to a file, not to the standard output")
+    parser.add_argument(
+        "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two JSON files; run no program"
+    )
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
+    parser.add_argument("program", nargs="?", help="a Python file, or with -m a module")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    return parser
+
+
+def run(argv: list[str]) -> int:
+    """Profile a program's kernels, print the report, and give the program's exit code."""
+    options = _parser().parse_args(argv)
+    if options.compare:
+        return _compare(options)
+    if options.program is None:
+        print("weft profile: name a program", file=sys.stderr)
+        return 2
+    if not options.module and not Path(options.program).is_file():
+        print(f"weft profile: there is no file {options.program}", file=sys.stderr)
+        return 2
+    if options.gpu not in _weft.gpu_names():
+        print(f"weft profile: there is no GPU {options.gpu!r}: {', '.join(_weft.gpu_names())}", file=sys.stderr)
+        return 2
+    # The program's first use of a device reads this setting.
+    os.environ["WEFT_DEVICE"] = "cpu"
+    recorder = Recorder(options.gpu, options.seconds, options.kernel, options.launch)
+    _weft.profile_launches(recorder.note)
+    try:
+        code = run_program(options.program, options.args, options.module)
+    finally:
+        _weft.profile_launches(None)
+    for failure in recorder.failures:
+        print(f"weft profile: {failure}", file=sys.stderr)
+    profiles = recorder.result()
+    if not profiles and not recorder.failures:
+        what = "no kernel" if options.kernel is None else f"no kernel `{options.kernel}`"
+        print(f"weft profile: the program launched {what}", file=sys.stderr)
+    _write(options.output, _rendered(profiles, options.format))
+    return code or (1 if recorder.failures else 0)
+
+
+def _rendered(profiles: list[Profile], form: str) -> str:
+    if form == "json":
+        return json.dumps([each.to_dict() for each in profiles], indent=2) + "\n"
+    if form == "html":
+        from weft._profile_html import page
+
+        return page(profiles)
+    return "\n".join(f"{each}\n" for each in profiles)
+
+
+def _write(path: str | None, text: str) -> None:
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from weft._profile_compare import compared
+
+    try:
+        text = compared(*map(Path, options.compare))
+    except (OSError, ValueError) as error:
+        print(f"weft profile: {error}", file=sys.stderr)
+        return 2
+    _write(options.output, text)
+    return 0

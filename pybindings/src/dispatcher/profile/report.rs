@@ -1,0 +1,197 @@
+//! The result of a profile as a dictionary: what was compiled, the instructions with their counts, and what they mean on
+//! a GPU.
+
+use std::collections::BTreeMap;
+
+use pyo3::{prelude::*, types::PyDict};
+use weft_compiler::target::{
+    gpus::{Gpu, Work},
+    occupancy::{Limit, Needs},
+};
+use weft_runtime::{LaunchConfig, ptxas};
+use weft_simulator::{Class, Count, Counts, Row, Space, Stride};
+
+use super::Simulated;
+use crate::{devices, dispatcher::overload::Resolved};
+
+/// The bytes of a sector.
+const SECTOR: u64 = 32;
+
+/// The accesses of an instruction: space, array, the counts in the order of [`Count::NAMES`], whether whole warps have
+/// been seen, and the distance of lanes in bytes, if it is constant.
+type AccessRow = (&'static str, String, [u64; 9], bool, Option<i64>);
+
+/// An instruction: function, line of the PTX, file, line and column of the source, whether that is inherited, class,
+/// warps, lanes, divergent branches, accesses.
+type InstructionRow = (String, u32, u32, u32, u32, bool, &'static str, u64, u64, u64, Vec<AccessRow>);
+
+/// An array: name, bytes, whether the kernel reads it, whether it writes it, and an estimate of its distinct bytes that
+/// the launch accesses.
+type ArrayRow = (String, u64, bool, bool, u64);
+
+/// A launch that was profiled.
+pub(super) struct Report<'a, 'py> {
+    pub(super) py: Python<'py>,
+    pub(super) gpu: &'static Gpu,
+    pub(super) config: &'a LaunchConfig,
+    pub(super) resolved: &'a Resolved,
+    pub(super) ptx: &'a str,
+    pub(super) simulated: &'a Simulated,
+}
+
+impl<'py> Report<'_, 'py> {
+    /// The result of [`profile_launch`](super::profile_launch).
+    pub(super) fn dict(&self) -> PyResult<Bound<'py, PyDict>> {
+        let Self { py, gpu, resolved, simulated, .. } = *self;
+        let (overload, kernel) = (&resolved.overload, &resolved.overload.kernel);
+        let sample = &simulated.sample;
+        let report = PyDict::new(py);
+        report.set_item("kernel", &kernel.name)?;
+        report.set_item("types", overload.args.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        report.set_item("assumptions", resolved.assumed.names().collect::<Vec<_>>())?;
+        report.set_item("coarsening", overload.jit.code.coarsen.to_string())?;
+        report.set_item("ptx", self.ptx)?;
+        report.set_item("blocks", sample.blocks)?;
+        report.set_item("ran", sample.ran)?;
+        report.set_item("error", sample.error)?;
+        let arrays = self.arrays();
+        let bounds = gpu.bounds(&work(&sample.counts, arrays.iter().map(|array| array.4).sum()));
+        report.set_item("arrays", arrays)?;
+        let rows: Vec<InstructionRow> = sample.counts.rows.iter().map(row).collect();
+        let file = |row: &InstructionRow| Some((row.2, simulated.module.file(row.2)?));
+        report.set_item("files", rows.iter().filter_map(file).collect::<BTreeMap<_, _>>())?;
+        report.set_item("rows", rows)?;
+        report.set_item("counts", Count::NAMES)?;
+        let bounds: Vec<(&str, f64)> = bounds.iter().map(|bound| (bound.resource.name(), bound.seconds)).collect();
+        report.set_item("bounds", bounds)?;
+        report.set_item("gpu", self.gpu_dict()?)?;
+        report.set_item("occupancy", self.occupancy()?)?;
+        Ok(report)
+    }
+
+    fn gpu_dict(&self) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(self.py);
+        dict.set_item("name", self.gpu.name)?;
+        dict.set_item("sm", self.gpu.sm)?;
+        dict.set_item("multiprocessors", self.gpu.multiprocessors)?;
+        dict.set_item("clock_mhz", self.gpu.clock_mhz)?;
+        dict.set_item("memory_gb_per_s", self.gpu.memory_gb_per_s)?;
+        Ok(dict)
+    }
+
+    /// Distinct bytes are scaled to the whole grid where blocks were sampled: they are neither more than the array nor
+    /// than all sectors that are accessed.
+    fn arrays(&self) -> Vec<ArrayRow> {
+        let Simulated { sample, touched, .. } = self.simulated;
+        let params = &self.resolved.overload.kernel.params;
+        let access: BTreeMap<&str, (bool, bool)> =
+            params.iter().map(|param| (param.name.as_str(), (param.access.reads, param.access.writes))).collect();
+        let sectors = |name: &str| -> u64 {
+            let accesses = sample.counts.rows.iter().flat_map(|row| &row.accesses);
+            accesses.filter(|(_, array, _)| array == name).map(|(.., count)| count.sectors).sum()
+        };
+        let one = |(name, bytes, touched): &(String, u64, u64)| {
+            let (reads, writes) = access.get(name.as_str()).copied().unwrap_or((true, true));
+            let scaled = (touched * SECTOR) as f64 * sample.blocks as f64 / sample.ran as f64;
+            let most = (*bytes).min(sectors(name) * SECTOR).max(touched * SECTOR);
+            (name.clone(), *bytes, reads, writes, (scaled as u64).min(most).min(*bytes))
+        };
+        let position = |row: &ArrayRow| {
+            let first = row.0.split(", ").next().unwrap_or_default();
+            params.iter().position(|param| param.name == first).unwrap_or(usize::MAX)
+        };
+        let mut rows: Vec<ArrayRow> = touched.iter().map(one).collect();
+        rows.sort_by_key(position);
+        rows
+    }
+
+    /// Registers, shared memory, and the resident warps of a multiprocessor.
+    fn occupancy(&self) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(self.py);
+        let kernel = &self.resolved.overload.kernel;
+        let Some(sm) = self.gpu.target() else { return Ok(dict) };
+        let path = std::env::var_os("PATH");
+        let assembled = devices::toolkit(self.py)?.ptxas(path.as_deref()).and_then(|file| {
+            let found = self.py.detach(|| ptxas::resources(&file, self.ptx.as_bytes(), self.gpu.sm)).ok()?;
+            found.into_iter().find(|found| found.symbol == kernel.symbol)
+        });
+        let estimate = self.simulated.module.registers(&kernel.symbol, sm.max_warps);
+        let registers = assembled.as_ref().map(|found| found.registers).or(estimate.map(|found| found.count));
+        let Some(registers) = registers else { return Ok(dict) };
+        let shared = kernel.shared_bytes + u64::from(self.config.shared_bytes);
+        let needs = Needs::new(registers, shared, self.config.block.iter().product());
+        let occupancy = sm.occupancy(needs);
+        dict.set_item("registers", registers)?;
+        dict.set_item("registers_are_estimated", assembled.is_none())?;
+        dict.set_item("spilled_bytes", assembled.and_then(|found| found.spills).map(|(stored, _)| stored))?;
+        dict.set_item("shared_bytes", shared)?;
+        dict.set_item("blocks", occupancy.blocks)?;
+        dict.set_item("warps", occupancy.warps)?;
+        dict.set_item("max_warps", occupancy.max_warps)?;
+        dict.set_item("limits", occupancy.limits().map(Limit::name).collect::<Vec<_>>())?;
+        dict.set_item("text", occupancy.to_string())?;
+        dict.set_item("advice", sm.advice(needs).map(|advice| advice.to_string()))?;
+        Ok(dict)
+    }
+}
+
+/// What a launch does, for the bounds of its time.
+fn work(counts: &Counts, memory_bytes: u64) -> Work {
+    let mut work = Work { memory_bytes, ..Work::default() };
+    for row in &counts.rows {
+        match row.class {
+            // `ptxas` removes most of them.
+            Class::Move => continue,
+            Class::Int16 | Class::Int32 => work.integer += row.lanes,
+            Class::Int64 => work.integer += 2 * row.lanes,
+            Class::Float32Add | Class::Float32Mul | Class::Float32Fma | Class::Float32Other => {
+                work.float32 += row.lanes;
+            }
+            Class::Float64Add | Class::Float64Mul | Class::Float64Fma | Class::Float64Other => {
+                work.float64 += row.lanes;
+            }
+            Class::Float16
+            | Class::Load
+            | Class::Store
+            | Class::Atomic
+            | Class::Collective
+            | Class::Barrier
+            | Class::Control
+            | Class::Other => {}
+        }
+        work.warp_instructions += row.warps;
+        for (space, _, count) in &row.accesses {
+            match space {
+                Space::Global | Space::Generic => work.sectors += count.sectors,
+                Space::Shared => work.wavefronts += count.wavefronts,
+                Space::Local | Space::Const | Space::Param => {}
+            }
+        }
+    }
+    work
+}
+
+fn row(row: &Row) -> InstructionRow {
+    let place = row.location;
+    let access = |(space, array, count): &(Space, String, Count)| {
+        let (seen, stride) = match count.stride {
+            Stride::Unknown => (false, None),
+            Stride::Constant(stride) => (true, Some(stride)),
+            Stride::Varying => (true, None),
+        };
+        (space.name(), array.clone(), count.values(), seen, stride)
+    };
+    (
+        row.function.clone(),
+        row.line,
+        place.file,
+        place.line,
+        place.column,
+        place.is_inherited,
+        row.class.name(),
+        row.warps,
+        row.lanes,
+        row.divergent_branches,
+        row.accesses.iter().map(access).collect(),
+    )
+}
