@@ -1,9 +1,11 @@
 """The findings of a profile: the causes of lost time, ranked.
 
-Each rule computes the time of what is in excess on the resource that it occupies. The share of a finding is that time
-over the longest time that any resource is busy. Times are lower bounds from the GPU's rates: L2 moves sectors, with
-about twice the bandwidth of device memory on GPUs with a large L2; shared memory does one wavefront a clock, a
-multiprocessor issues four instructions a clock, and L2 executes one atomic operation a clock on a sector.
+Each rule computes the time of what is in excess on the resource that it occupies, from the GPU's rates: L2 moves
+sectors, with about twice the bandwidth of device memory on GPUs with a large L2; shared memory does one wavefront a
+clock, a multiprocessor issues four instructions a clock, and L2 executes one atomic operation a clock on a sector.
+
+The share of a finding is that time over the longest time that any resource is busy, times the part of the longest time
+that its own resource is busy: the others hide excess on a resource that is mostly idle.
 """
 
 from __future__ import annotations
@@ -47,9 +49,13 @@ class _Times:
         rate = _L2_OVER_MEMORY * gpu["memory_gb_per_s"] * 1e9 / _SECTOR
         times = cls(clock, gpu["multiprocessors"], rate, 0.0)
         busy = [seconds for _, seconds in profile.bounds]
-        busy.append(times.sectors(profile.total("global", "sectors") + profile.total("local", "sectors")))
+        busy.append(times.moving(profile))
         busy.extend(seconds for _, _, seconds in _contended(profile, times))
         return cls(clock, gpu["multiprocessors"], rate, max(busy, default=0.0))
+
+    def moving(self, profile: Profile) -> float:
+        """Compute the time in which L2 moves all sectors."""
+        return self.sectors(profile.total("global", "sectors") + profile.total("local", "sectors"))
 
     def sectors(self, count: float) -> float:
         return count / self.sectors_per_second
@@ -60,8 +66,11 @@ class _Times:
     def instructions(self, count: float) -> float:
         return count / 4 / self.clock / self.multiprocessors
 
-    def share(self, seconds: float) -> float:
-        return min(seconds / self.longest, 1.0) if self.longest > 0 else 0.0
+    def share(self, excess: float, busy: float) -> float:
+        """Compute the share of excess on a resource that is busy for some time."""
+        if self.longest <= 0:
+            return 0.0
+        return min(excess / self.longest, 1.0) * min(busy / self.longest, 1.0)
 
 
 def findings(profile: Profile, gpu: Mapping[str, Any]) -> list[Finding]:
@@ -102,7 +111,7 @@ def _accesses(profile: Profile, space: str, *kinds: str) -> Iterator[tuple[Line,
 
 
 def _uncoalesced(profile: Profile, times: _Times) -> Iterator[Finding]:
-    total = profile.total("global", "sectors")
+    total, busy = profile.total("global", "sectors"), times.moving(profile)
     for line, access in _accesses(profile, "global", "load", "store"):
         excess = access.sectors - access.ideal_sectors
         if excess <= 0:
@@ -113,7 +122,7 @@ def _uncoalesced(profile: Profile, times: _Times) -> Iterator[Finding]:
         )
         item = access.ideal_sectors * _SECTOR / max(access.lanes, 1)
         kind, cause, help_ = _pattern(access, item)
-        yield _finding(kind, line, times.share(times.sectors(excess)), cost, cause, help_)
+        yield _finding(kind, line, times.share(times.sectors(excess), busy), cost, cause, help_)
 
 
 def _pattern(access: Access, item: float) -> tuple[str, str, str]:
@@ -137,6 +146,7 @@ def _pattern(access: Access, item: float) -> tuple[str, str, str]:
 
 def _bank_conflicts(profile: Profile, times: _Times) -> Iterator[Finding]:
     total = profile.total("shared", "wavefronts")
+    busy = times.wavefronts(total)
     for line, access in _accesses(profile, "shared", "load", "store"):
         extra = access.wavefronts - access.ideal_wavefronts
         if extra <= 0:
@@ -153,10 +163,11 @@ def _bank_conflicts(profile: Profile, times: _Times) -> Iterator[Finding]:
                 "in one of the 32 banks"
             )
         help_ = "make the last extent of the shared array odd (33 in place of 32), or exchange its indices"
-        yield _finding("bank conflicts", line, times.share(times.wavefronts(extra)), cost, cause, help_)
+        yield _finding("bank conflicts", line, times.share(times.wavefronts(extra), busy), cost, cause, help_)
 
 
 def _shared_atomics(profile: Profile, times: _Times) -> Iterator[Finding]:
+    busy = times.wavefronts(profile.total("shared", "wavefronts"))
     for line, access in _accesses(profile, "shared", "atomic"):
         extra = access.wavefronts - access.requests
         if extra <= 0:
@@ -167,7 +178,7 @@ def _shared_atomics(profile: Profile, times: _Times) -> Iterator[Finding]:
             "atomic operations of float32, float64 and int64 in shared memory are loops"
         )
         help_ = "sum in a local variable first and update once, or give each warp a copy of the array"
-        yield _finding("atomics", line, times.share(times.wavefronts(extra)), cost, cause, help_)
+        yield _finding("atomics", line, times.share(times.wavefronts(extra), busy), cost, cause, help_)
 
 
 def _contended(profile: Profile, times: _Times) -> Iterator[tuple[Line, Access, float]]:
@@ -185,7 +196,7 @@ def _global_atomics(profile: Profile, times: _Times) -> Iterator[Finding]:
         cost = f"{access.sectors:,} sector operations for {access.requests:,} instructions of warps"
         cause = f"many threads update the same elements of {_named(access)}, one after the other"
         help_ = "combine values first: in a local variable, with `cuda.reduce` of the block, or in a shared array"
-        yield _finding("atomics", line, times.share(spent), cost, cause, help_)
+        yield _finding("atomics", line, times.share(spent, spent), cost, cause, help_)
 
 
 def _divergence(profile: Profile, times: _Times) -> Iterator[Finding]:
@@ -198,7 +209,9 @@ def _divergence(profile: Profile, times: _Times) -> Iterator[Finding]:
     cost = f"{_WARP * (1 - idle / issued):.1f} of 32 lanes are active in an instruction, on average"
     cause = f"threads of a warp take different ways at this line {worst.divergent_branches:,} times"
     help_ = "let whole warps take the same way: sort the work, or move the condition into the value"
-    yield _finding("divergence", worst, times.share(times.instructions(idle)), cost, cause, help_)
+    yield _finding(
+        "divergence", worst, times.share(times.instructions(idle), times.instructions(issued)), cost, cause, help_
+    )
 
 
 def _float64(profile: Profile, times: _Times) -> Iterator[Finding]:
@@ -216,7 +229,9 @@ def _float64(profile: Profile, times: _Times) -> Iterator[Finding]:
         cause = f"the literal {literal} is float64, and makes float64 of what it is combined with"
     fix = f"write `np.float32({literal})`" if literal else "convert scalars and literals to float32"
     cost = f"{count:,} operations of float64"
-    yield _finding("float64", worst, times.share(seconds), cost, cause, f'{fix}, or use `cuda.jit(typing="numpy")`')
+    yield _finding(
+        "float64", worst, times.share(seconds, seconds), cost, cause, f'{fix}, or use `cuda.jit(typing="numpy")`'
+    )
 
 
 def _literal(text: str) -> str:
@@ -241,6 +256,7 @@ def _literal(text: str) -> str:
 
 
 def _local_memory(profile: Profile, times: _Times) -> Iterator[Finding]:
+    busy = times.moving(profile)
     for line in profile.lines:
         sectors = line.total("local", "sectors")
         if not sectors:
@@ -248,7 +264,7 @@ def _local_memory(profile: Profile, times: _Times) -> Iterator[Finding]:
         cost = f"{sectors:,} sectors of local memory (an estimate: `ptxas` keeps a part of it in registers)"
         cause = "an array of a thread is indexed by a value that is not a constant, so it is in memory"
         help_ = "index the array by constants or by loops with a constant number of iterations, or use a shared array"
-        yield _finding("local memory", line, times.share(times.sectors(sectors)), cost, cause, help_)
+        yield _finding("local memory", line, times.share(times.sectors(sectors), busy), cost, cause, help_)
 
 
 def _first(profile: Profile) -> Line | None:

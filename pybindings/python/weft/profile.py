@@ -181,7 +181,7 @@ class Finding:
     file, line, text
         The line of the source.
     share
-        The part of the launch's lower bound of time that goes away without it, from 0 to 1.
+        The time of what is in excess over the bound, from 0 to 1; less where its resource is not the busiest one.
     cost
         The counts that show it.
     cause

@@ -9,8 +9,10 @@ import sys
 from html.parser import HTMLParser
 
 import numpy as np
+import planted
+import planted_more
 import pytest
-from planted import CLEAN, FAULTS, exchanged, picture, saxpy, tile_column, transpose, vector
+from planted import exchanged, picture, saxpy, tile_column, transpose, vector
 from weft import cuda
 from weft.errors import LaunchError
 from weft.profile import Access, Profile, profile
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.environ["WEFT_DEVICE"] != "cpu", reason="profiles are counted on the CPU")
+
+FAULTS = planted.FAULTS | planted_more.FAULTS
+CLEAN = planted.CLEAN | planted_more.CLEAN
 
 PROGRAM = """
 import numpy as np
@@ -106,12 +111,12 @@ def test_a_view_of_a_device_array_is_where_it_is():
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_first_finding_is_the_planted_fault(name):
-    kernel, (grid, block), args, kind, text = FAULTS[name]
-    found = profile(kernel[grid, block], args).findings
+    kernel, (grid, block, *shared), args, kind, text = FAULTS[name]
+    found = profile(kernel.configure(grid, block, sharedmem=sum(shared)), args).findings
     assert found, "nothing was found"
     assert found[0].kind == kind, found[0]
     assert text in found[0].text
-    assert found[0].file == __file__.replace("test_profile", "planted")
+    assert found[0].file == kernel.py_func.__code__.co_filename
 
 
 @pytest.mark.parametrize("name", CLEAN)
