@@ -168,6 +168,16 @@ pub fn plan_text(request: &Request) -> Result<Outcome<String>, Failure> {
     planned(request, |lowered| backend::plan_text(&lowered.module, request))
 }
 
+/// Returns what the planner for the host did with each parallel region, loop and access of a kernel, and why it left
+/// loops as they are. Generates no code.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn plan_remarks(request: &Request) -> Result<Outcome<Vec<String>>, Failure> {
+    planned(request, |lowered| backend::plan_remarks(&lowered.module, request))
+}
+
 /// Returns the text forms that the plan of a kernel for the host has after passes of the planner, without generating
 /// code. `all` stands for every pass.
 ///

@@ -30,6 +30,8 @@ mod ptxas;
 #[cfg(test)]
 mod registers;
 #[cfg(test)]
+mod remarks;
+#[cfg(test)]
 mod simulator;
 #[cfg(test)]
 mod stubs;

@@ -176,7 +176,8 @@ pub(crate) struct EmitArgs {
     /// for other blocks, too, but may be slower.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
     pub(crate) block: Option<[u32; 3]>,
-    /// Write optimization remarks to the standard error: how `--coarsen` was applied, or why not.
+    /// Write optimization remarks to the standard error: how `--coarsen` was applied, or why not; for `host`, what the
+    /// compiler did with each loop and access.
     #[arg(long)]
     pub(crate) remarks: bool,
     /// Write the registers, shared memory, spills and occupancy of each kernel to the standard error, for GPUs. Needs

@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -276,6 +277,7 @@ impl Compile<'_> {
                 }
             }
         }
+        remarks.extend(self.plan_remarks(job, &request, report));
         remarks.extend(self.printed_plans(&request, report));
         let rejected = |said: String| {
             let message = format!("`ptxas` rejects the PTX for {target}: {said}");
@@ -320,6 +322,23 @@ impl Compile<'_> {
             outputs.push(Output { file, title: format!("{} for {target}", job.title()), form, bytes });
         }
         Ok(())
+    }
+
+    /// The remarks about the plan of a kernel for the host, if remarks are written.
+    fn plan_remarks(&self, job: &Job<'_>, request: &Request, report: &mut Report) -> Vec<String> {
+        if !self.args.remarks || matches!(request.target, Target::Sm(..)) {
+            return Vec::new();
+        }
+        match self.engine.plan_remarks(request).and_then(|outcome| answered(request, outcome)) {
+            Ok(lines) => {
+                let title = format!("{} for {}: parallel regions, loops and accesses\n", job.title(), request.target);
+                iter::once(title).chain(lines.iter().map(|line| format!("    {line}\n"))).collect()
+            }
+            Err(failure) => {
+                report.add(&failure.diagnostics, &failure.sources);
+                Vec::new()
+            }
+        }
     }
 
     /// The plans of a request's kernel after the passes that `WEFT_PRINT_AFTER` names.

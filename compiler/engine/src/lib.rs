@@ -226,6 +226,15 @@ impl Engine {
         self.once.alone(|| pipeline::plan_text(request))
     }
 
+    /// The remarks about the plan of a request's kernel for the host: [`pipeline::plan_remarks`]. They are not cached.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::check`].
+    pub fn plan_remarks(&self, request: &Request) -> Result<Outcome<Vec<String>>, Failure> {
+        self.once.alone(|| pipeline::plan_remarks(request))
+    }
+
     /// The text forms that the plan of a request's kernel for the host has after passes: [`pipeline::plan_trace`]. They
     /// are not cached.
     ///

@@ -111,6 +111,22 @@ pub fn plan_text(module: &Module, request: &Request) -> Result<String, Diagnosti
     }
 }
 
+/// What the planner did with each parallel region, loop and access of a verified module's kernel for the host, and why
+/// it left loops as they are; none for a GPU. Emits no code.
+///
+/// # Errors
+///
+/// As [`plan_text`].
+pub fn plan_remarks(module: &Module, request: &Request) -> Result<Vec<String>, Diagnostic> {
+    check(module, request)?;
+    match &request.target {
+        Target::Sm(..) => Ok(Vec::new()),
+        Target::Host(cpu) => {
+            host::remarks(module, &request.options, cpu).map_err(|error| fault(module, request, &error))
+        }
+    }
+}
+
 /// The text forms that the plan of a verified module's kernel has after `passes`; empty for a GPU. Emits no code.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! The variants of a kernel that launches run, and the reasons, as text; and the features of their plans for the CPU,
-//! for tests.
+//! The variants of a kernel that launches run, the reasons, and the remarks about their plans for the CPU, as text; and
+//! the features of these plans, for tests.
 
 use std::sync::Arc;
 
@@ -88,6 +88,31 @@ impl Overload {
         })
     }
 
+    /// The remarks about its plan.
+    fn plan_remarks(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let mut definition = self.definition.clone();
+        answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
+            engine::plan_remarks(py, definition, &self.args, &self.jit)
+        })
+    }
+
+    /// The remarks about its plan for the CPU, and about those of its variants that have other ones.
+    fn all_plan_remarks(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        if self.executor.kind() != "cpu" {
+            return Ok(Vec::new());
+        }
+        let own = self.plan_remarks(py)?;
+        let mut lines = own.clone();
+        for variant in self.variants.assuming.iter() {
+            let remarks = variant.plan_remarks(py)?;
+            if remarks != own {
+                lines.push(format!("for {}:", variant.kinds()));
+                lines.extend(remarks.into_iter().map(|remark| format!("  {remark}")));
+            }
+        }
+        Ok(lines)
+    }
+
     /// The launches that it is for.
     fn kinds(&self) -> String {
         let names: Vec<_> = self.assumed().names().collect();
@@ -134,6 +159,9 @@ impl Overload {
         }
         for resources in self.all_resources(py)? {
             line(&resources);
+        }
+        for remark in self.all_plan_remarks(py)? {
+            line(&remark);
         }
         text.push('\n');
         Ok(text)

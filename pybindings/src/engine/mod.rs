@@ -232,6 +232,21 @@ pub(crate) fn plan_features(
     names.map_err(|failure| errors::compile_error(py, &failure))
 }
 
+/// The remarks about a kernel's plan for the host.
+pub(crate) fn plan_remarks(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<Vec<String>>> {
+    let request = request(py, definition, args, options::target(py, target::HOST)?, jit, Keep::default())?;
+    let remarks = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.plan_remarks(&request)
+    });
+    remarks.map_err(|failure| errors::compile_error(py, &failure))
+}
+
 /// The text form of a kernel's plan for the host.
 pub(crate) fn plan_text(
     py: Python<'_>,

@@ -73,8 +73,8 @@ def test_explain_says_where_the_registers_of_a_gpu_are() -> None:
     kernel = cuda.jit(gathers)
     x = np.arange(64)
     kernel[1, 64](x, x, x.copy())
-    lines = kernel.explain().splitlines()
-    assert lines[-1].strip().startswith("registers and occupancy do not apply to the CPU: `weft emit FILE")
+    lines = [line.strip() for line in kernel.explain().splitlines()]
+    assert any(line.startswith("registers and occupancy do not apply to the CPU: `weft emit FILE") for line in lines)
 
 
 def test_factors_that_are_asked_for_are_not_measured() -> None:

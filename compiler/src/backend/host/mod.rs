@@ -11,6 +11,7 @@ pub(crate) mod emit;
 mod fibers;
 pub mod jit;
 mod plan;
+mod stack_reason;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ use crate::{
                 hooks::{Frame, HostHooks},
                 stop::Watch,
             },
+            stack_reason::StackReason,
         },
         kernel_of, kernel_record,
         llvm::{
@@ -105,6 +107,21 @@ pub(super) fn plan_text(module: &Module, options: &Options, cpu: &HostCpu) -> Re
     Ok(format!("{}{plan}", accesses::text(module, axis)))
 }
 
+/// What the planner did with each parallel region, loop and access of the kernel, and why it left loops as they are
+/// ([`plan::remarks`]). Generates no code.
+pub(super) fn remarks(module: &Module, options: &Options, cpu: &HostCpu) -> Result<Vec<String>> {
+    let mut lines = match Strategy::of(module, options, cpu, false, &mut Trace::Off)? {
+        Strategy::Loops(plan, _) => plan::remarks::lines(&plan, module),
+        Strategy::Fibers(_, _, _, _, why) => {
+            vec![format!("each thread has its own stack, and there are no loops over threads: {}", why.clause())]
+        }
+    };
+    if !module.sanitize.is_empty() {
+        lines.insert(0, "sanitized code is not transformed".to_owned());
+    }
+    Ok(lines)
+}
+
 /// Printed if a kernel has no plan.
 const STACKS: &str = "# each thread has its own stack: there are no thread loops\n";
 
@@ -160,8 +177,8 @@ fn stack_bytes(depth: Depth) -> u64 {
 enum Strategy {
     /// A block's threads are work-item loops.
     Loops(Box<Plan>, Offsets),
-    /// Each thread has its own stack. Contains the module that the threads run, and its kernel.
-    Fibers(Box<Module>, FuncId, Offsets, Polling),
+    /// Each thread has its own stack. Contains the module that the threads run, its kernel, and the reason.
+    Fibers(Box<Module>, FuncId, Offsets, Polling, StackReason),
 }
 
 impl Strategy {
@@ -174,31 +191,32 @@ impl Strategy {
         let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == SyncScope::Grid;
         let fibers = match options.cpu_threads {
             // Only threads with stacks can wait for other blocks.
-            CpuThreads::Auto | CpuThreads::Loops if of_grid => true,
-            CpuThreads::Auto => {
-                WaitAnalysis::of(module, &circles).in_module(module)
-                    || plan::warp::divergent_barrier::arms_meet(module)
-                    || waits_on_circle(module, &circles)
-            }
+            CpuThreads::Auto | CpuThreads::Loops if of_grid => Some(StackReason::GridBarrier),
+            CpuThreads::Auto if WaitAnalysis::of(module, &circles).in_module(module) => Some(StackReason::Waits),
+            CpuThreads::Auto if plan::warp::divergent_barrier::arms_meet(module) => Some(StackReason::ArmsMeet),
             // A recursive function cannot be cut at its barriers.
-            CpuThreads::Loops => waits_on_circle(module, &circles),
-            CpuThreads::Fibers => true,
+            CpuThreads::Auto | CpuThreads::Loops => {
+                waits_on_circle(module, &circles).then_some(StackReason::RecursiveBarrier)
+            }
+            CpuThreads::Fibers => Some(StackReason::Requested),
         };
         if !module.sanitize.is_empty() {
             // Sanitized code is not transformed: each thread executes its operations in program order, on its own stack
             // if necessary.
-            let plan = if !fibers && circles.is_empty() { Plan::sanitized(module).or_else(internal)? } else { None };
+            let plan =
+                if fibers.is_none() && circles.is_empty() { Plan::sanitized(module).or_else(internal)? } else { None };
             return match plan {
                 Some(plan) => {
                     let offsets = Offsets::of(&plan);
                     Ok(Self::Loops(Box::new(plan), offsets))
                 }
-                None => Self::fibers(module, &circles),
+                None => Self::fibers(module, &circles, fibers.unwrap_or(StackReason::Sanitized)),
             };
         }
         // Functions with barriers are inlined for loops. If they are too large for that, the threads get stacks.
-        if fibers || plan::too_many_copies(module) {
-            return Self::fibers(module, &circles);
+        let is_too_large = || plan::too_many_copies(module).then_some(StackReason::TooLarge);
+        if let Some(why) = fibers.or_else(is_too_large) {
+            return Self::fibers(module, &circles, why);
         }
         let skipped = cpu::skipped_passes(&cpu.skipped_passes).or_else(internal)?;
         let inputs = PlanInputs {
@@ -212,16 +230,16 @@ impl Strategy {
         let arrays = plan.module.functions[plan.kernel].local_arrays.iter().map(|(_, array)| array);
         // A local array that an inlined function returns has a copy for each call, so the kernel may exceed the limit.
         if super::check_local(arrays).is_err() {
-            return Self::fibers(module, &circles);
+            return Self::fibers(module, &circles, StackReason::LocalArrays);
         }
         let offsets = Offsets::of(&plan);
         Ok(Self::Loops(Box::new(plan), offsets))
     }
 
-    fn fibers(module: &Module, circles: &Circles) -> Result<Self> {
+    fn fibers(module: &Module, circles: &Circles, why: StackReason) -> Result<Self> {
         let module = plan::for_stacks(module, circles);
         let (kernel, offsets, polling) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Polling::of(&module));
-        Ok(Self::Fibers(Box::new(module), kernel, offsets, polling))
+        Ok(Self::Fibers(Box::new(module), kernel, offsets, polling, why))
     }
 }
 
@@ -235,7 +253,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let strategy = Strategy::of(module, options, cpu, false, &mut Trace::Off)?;
     let (emitted, offsets, has_stacks, segments) = match &strategy {
         Strategy::Loops(plan, offsets) => (&plan.module, offsets, false, plan.segments),
-        Strategy::Fibers(module, _, offsets, _) => (module.as_ref(), offsets, true, 0),
+        Strategy::Fibers(module, _, offsets, ..) => (module.as_ref(), offsets, true, 0),
     };
     let entry = symbol(&kernel_of(module)?.1.name);
     let recorder = (!module.sanitize.is_empty()).then(|| Recorder::of(emitted));
@@ -262,7 +280,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         }
         match &strategy {
             Strategy::Loops(plan, offsets) => build(&cx, plan, offsets, &parallel, recorder.as_ref())?,
-            Strategy::Fibers(_, kernel, offsets, polling) => {
+            Strategy::Fibers(_, kernel, offsets, polling, _) => {
                 build_fibers(&cx, *kernel, offsets, polling, recorder.as_ref())?;
             }
         }

@@ -85,7 +85,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Node::WarpRegion(number) => self.warp_region(*number),
             Node::Strips(strips) => self.strips(strips),
             Node::TransposedRows(transposed) => self.transposed_rows(transposed),
-            Node::Loop { active, guard, mask, continue_mask, body, step, counter } => {
+            Node::Loop { active, guard, mask, continue_mask, body, step, counter, span: _ } => {
                 let ends = counter.is_some()
                     || self.plan.masked_loops.iter().any(|of| of.has_trip_count && of.is_body_of(body));
                 self.block_loop((*active, guard.as_ref()), (*mask, *continue_mask), ends, (body, step))

@@ -71,7 +71,7 @@ impl<'a> Mentions<'a> {
                 self.locals.push(*cond);
             }
             Node::Strips(strips) => self.strips(strips),
-            Node::Loop { counter, active, guard, mask, continue_mask, body: _, step: _ } => {
+            Node::Loop { counter, active, guard, mask, continue_mask, body: _, step: _, span: _ } => {
                 self.locals.extend(counter);
                 self.masks.extend([active, mask, continue_mask].into_iter().flatten());
                 self.maybe_guard(guard.as_ref());

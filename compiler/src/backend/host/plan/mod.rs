@@ -28,6 +28,7 @@ pub(crate) mod plan_ir;
 pub(crate) mod prefetch;
 mod print;
 pub(crate) mod regions;
+pub(crate) mod remarks;
 pub(crate) mod sanitize;
 pub(crate) mod vector;
 mod verify;
@@ -54,7 +55,7 @@ use crate::{
         cx::{Cx, PlanInputs, PlanOptions},
         grid::split_rows,
         passes::Trace,
-        plan_ir::{ExitAssignments, InterchangedLoops},
+        plan_ir::{ExitAssignments, InterchangedLoops, Refusal},
         sanitize::{eligible, race_free},
         vector::strip_mine,
         warp::lower,
@@ -112,8 +113,9 @@ impl Plan {
     /// Plans again without the transformations that a later pass did not support, until the plan does not change. Also
     /// returns the number of interchanged loops.
     fn settled(module: &Module, mut options: PlanOptions, trace: &mut Trace) -> Result<(Self, usize), String> {
+        let mut abandoned = Vec::new();
         loop {
-            let (plan, interchanged) = Self::with(module, options, trace)?;
+            let (mut plan, interchanged) = Self::with(module, options, trace)?;
             if plan.replaces_arrays && interchanged.counters.is_empty() {
                 options.scalar_replacement = false;
                 continue;
@@ -122,6 +124,8 @@ impl Plan {
             let InterchangedLoops { strided, tiles, strided_math, lane_trip_counts, .. } = interchanged;
             let lane_trip_counts: Vec<LocalId> = lane_trip_counts.iter().map(|counts| counts.counter).collect();
             if !strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts) {
+                let otherwise = Some(Refusal::NotTransposed);
+                abandoned.extend(remarks::without_strips(&plan, &lane_trip_counts, otherwise));
                 options.lane_trip_counts = false;
                 continue;
             }
@@ -150,7 +154,14 @@ impl Plan {
                 ..options
             };
             if next == options {
+                plan.record.abandon(abandoned);
                 return Ok((plan, interchanged_loops));
+            }
+            if options.strided && !next.strided {
+                abandoned.extend(remarks::without_strips(&plan, &strided, None));
+            }
+            if options.masked_loops.is_some() && next.masked_loops.is_none() {
+                abandoned.extend(remarks::without_strips(&plan, &[], None));
             }
             options = next;
         }

@@ -12,7 +12,7 @@ use crate::{
     backend::host::plan::{
         analysis::{
             block_uniformity::{all_own, shared_by_block},
-            fixed_rows,
+            fixed_rows, source_lines,
             yield_points::Polling,
         },
         cx::{Cx, PassSet, PlanInputs, PlanOptions, no_function},
@@ -26,7 +26,8 @@ use crate::{
             structurize,
         },
         plan_ir::{
-            LANES, MAX_SEGMENTS, Plan, Runs, Segment, for_each_guard, for_each_segment, guards::Peeler, max_segments,
+            CountMasks, LANES, MAX_SEGMENTS, Plan, Runs, Segment, for_each_guard, for_each_segment, guards::Peeler,
+            max_segments,
         },
         prefetch::{next_iteration, next_stride},
         regions::{
@@ -827,13 +828,16 @@ fn version_extent(cx: &mut Cx) {
 }
 
 fn unroll_loops(cx: &mut Cx) {
-    let most = max_segments(cx.plan.warp_blocks) as usize;
+    let (most, before) = (max_segments(cx.plan.warp_blocks) as usize, source_lines::loops(&cx.body));
     unroll::write_out(&mut cx.function, &cx.plan.module.constants, &mut cx.body, most);
+    cx.plan.record.add_unrolled(&before, &cx.body);
 }
 
 fn unroll_short(cx: &mut Cx) {
     if optimizes_rows(cx) && fixed_rows::width(cx.likely_block()).is_some() {
+        let before = source_lines::loops(&cx.body);
         unroll::write_out_short(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
+        cx.plan.record.add_unrolled(&before, &cx.body);
     }
 }
 
@@ -876,15 +880,17 @@ fn interchange_loops(cx: &mut Cx) {
         math: true,
     };
     cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds, form::masks);
+    cx.plan.record.refuse(std::mem::take(&mut cx.interchanged.refused));
     cx.plan.long_rows = !cx.interchanged.may_wrap;
     cx.plan.rewrites.add_interchanged(&cx.interchanged);
 }
 
 fn mask_loops(cx: &mut Cx) {
     if let Some(exits) = cx.options.masked_loops {
-        let may_compute = !cx.plan.warp_blocks;
-        cx.plan.masked_loops =
-            masked_exits::mask_loops(&mut cx.function, &mut cx.body, exits, may_compute, form::masks);
+        let (may_compute, mut refused) = (!cx.plan.warp_blocks, Vec::new());
+        let (how, masks) = ((exits, may_compute), (form::masks as CountMasks, &mut refused));
+        cx.plan.masked_loops = masked_exits::mask_loops(&mut cx.function, &mut cx.body, how, masks);
+        cx.plan.record.refuse(refused);
     }
 }
 
@@ -914,6 +920,7 @@ fn form_regions(cx: &mut Cx) {
     cx.plan.fixed = fixed;
     cx.rejects_warp_regions = !warp_regions::are_uniform(&cx.plan.cut);
     cx.rejects_coalescing = coalesce::set_shapes(&cx.coalesced, &mut cx.plan.cut.nodes).is_none();
+    cx.plan.record.add_coalesced(cx.coalesced.iter().map(|of| of.span));
     cx.plan.rewrites.add("loop-coalescing", !cx.coalesced.is_empty());
     cx.progress = Some(Progress::Nodes);
 }
@@ -921,7 +928,9 @@ fn form_regions(cx: &mut Cx) {
 fn find_context(cx: &mut Cx) {
     let Cx { function, uniformity, read_only, plan, .. } = cx;
     let Plan { cut, fixed, effects, .. } = plan;
-    plan.live_across = context::analyse(function, &mut cut.nodes, uniformity, fixed, effects, read_only);
+    let (live_across, ordered) = context::analyse(function, &mut cut.nodes, uniformity, fixed, effects, read_only);
+    plan.live_across = live_across;
+    plan.record.order(ordered);
     let mut segments = 0;
     for_each_segment(&mut cut.nodes, &mut |_| segments += 1);
     plan.segments = segments;
@@ -980,14 +989,14 @@ fn find_iteration_prefetches(cx: &mut Cx) {
 fn strip_mine(cx: &mut Cx) {
     let block = cx.likely_block();
     let Cx { function, uniformity, interchanged, options, plan, .. } = cx;
-    let Plan { cut, fixed, live_across, merge_extents, masked_loops, row_width, .. } = plan;
+    let Plan { cut, fixed, live_across, merge_extents, masked_loops, row_width, record, .. } = plan;
     let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
     let by_eights =
         options.vectors.pairs && block.is_some_and(|[_, rows, _]| rows.is_multiple_of(strip_mine::MAX_ROWS));
     let short_row = row_width.and_then(|width| u32::try_from(width).ok());
     let row = block.map(|[row, ..]| row);
     let widths = (merge_extents.is_some(), row, short_row, by_eights, options.vectors.masks);
-    strip_mine::make(&peeler, widths, (interchanged, masked_loops), &mut cut.nodes);
+    record.refuse(strip_mine::make(&peeler, widths, (interchanged, masked_loops), &mut cut.nodes));
 }
 
 fn move_prefetches(cx: &mut Cx) {

@@ -262,7 +262,7 @@ impl Printer<'_> {
             Node::Barrier => self.line("barrier"),
             Node::WarpRegion(number) => self.line(&format!("warp region {number}")),
             Node::Strips(strips) => self.strips(strips),
-            Node::Loop { counter, active, guard, mask, continue_mask, body, step } => {
+            Node::Loop { counter, active, guard, mask, continue_mask, body, step, span: _ } => {
                 let counter = counter.map_or_else(String::new, |counter| format!(" by {}", self.local(counter)));
                 self.braced(&format!("loop{counter}{}", masked(*active)), "", |this| {
                     this.guard("guard", guard.as_ref());

@@ -231,7 +231,7 @@ impl<'a> Verifier<'a> {
                 self.error(is_of_block, || format!("warp region {number} does not run for all threads"));
             }
             Node::Strips(strips) => self.strips(strips, around),
-            Node::Loop { counter, active, guard, mask, continue_mask, body, step } => {
+            Node::Loop { counter, active, guard, mask, continue_mask, body, step, span: _ } => {
                 self.active(*active, around);
                 self.guard(guard.as_ref(), "a loop");
                 // With a mask, threads may leave the loop in different iterations.

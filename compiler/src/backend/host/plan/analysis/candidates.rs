@@ -3,22 +3,35 @@
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::analysis::{
-        block_uniformity::shared_by_block,
-        divergence::Uniformity,
-        guarded,
-        structure::{OTHERWISE, Path, cut_here, holds_barrier},
+    backend::host::plan::{
+        analysis::{
+            block_uniformity::shared_by_block,
+            divergence::Uniformity,
+            guarded, source_lines,
+            structure::{OTHERWISE, Path, cut_here, holds_barrier},
+        },
+        plan_ir::{Divergence, Refusal, Refused, Transformation},
     },
     ir::{Arith, Block, Class, ExprId, Function, Leaf, Stmt, StmtKind, for_each_expr, for_each_stmt},
+    source::Span,
 };
 
 /// Loops that may be interchanged: a barrier inside needs no mask because of the control flow around them.
-pub(crate) fn candidates(function: &Function, body: &Block) -> Vec<Path> {
+pub(crate) fn candidates(function: &Function, body: &Block) -> Found {
     let fixed = Rematerializable::of(function, body);
     let uniformity = optimistic_uniformity(function, body);
-    let mut candidates = Candidates { function, fixed: &fixed, uniformity: &uniformity, found: Vec::new() };
+    let mut candidates = Candidates { function, fixed: &fixed, uniformity: &uniformity, found: Found::default() };
     candidates.collect(body, &mut Vec::new());
     candidates.found
+}
+
+/// The loops that may be interchanged, and the other ones.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// The paths to the loops that may be interchanged, and the loops in the program.
+    pub loops: Vec<(Path, Span)>,
+    /// The other loops, and why they may not.
+    pub refused: Vec<Refused>,
 }
 
 /// The uniformity if all innermost loops were interchanged.
@@ -32,7 +45,7 @@ pub(crate) fn optimistic_uniformity(function: &Function, body: &Block) -> Unifor
 fn cut_loops(function: &Function, list: &mut Block) {
     for stmt in list {
         match &mut stmt.kind {
-            StmtKind::Loop { body, step } if simple(function, body) && simple(function, step) => {
+            StmtKind::Loop { body, step } if simple(function, body).and(simple(function, step)).is_ok() => {
                 body.push(cut_here(stmt.span));
             }
             StmtKind::Loop { body, .. } => cut_loops(function, body),
@@ -57,7 +70,7 @@ struct Candidates<'a> {
     fixed: &'a Rematerializable,
     /// The uniformity if all loops were interchanged.
     uniformity: &'a Uniformity,
-    found: Vec<Path>,
+    found: Found,
 }
 
 impl Candidates<'_> {
@@ -66,11 +79,16 @@ impl Candidates<'_> {
             path.push(index);
             match &stmt.kind {
                 StmtKind::Loop { body, .. } if holds_barrier(stmt) => self.collect(body, path),
-                StmtKind::Loop { body, step } if simple(self.function, body) && simple(self.function, step) => {
-                    self.found.push(path.clone());
+                StmtKind::Loop { body, step } => {
+                    match simple(self.function, body).and_then(|()| simple(self.function, step)) {
+                        Ok(()) => self.found.loops.push((path.clone(), stmt.span)),
+                        // A loop around an innermost loop is interchanged with it, if its exit is uniform too.
+                        Err(why) => {
+                            self.refuse(stmt.span, why);
+                            self.collect(body, path);
+                        }
+                    }
                 }
-                // A loop around an innermost loop is interchanged with it, if its exit is uniform too.
-                StmtKind::Loop { body, .. } => self.collect(body, path),
                 StmtKind::If { cond, then, otherwise }
                     if otherwise.is_empty() && guarded::is_guard_of_iteration(self.function, self.fixed, *cond) =>
                 {
@@ -82,17 +100,29 @@ impl Candidates<'_> {
                     path.push(index + OTHERWISE);
                     self.collect(otherwise, path);
                 }
+                StmtKind::If { cond, .. } => {
+                    let cond = self.function.exprs[*cond].span;
+                    for span in source_lines::loops(std::slice::from_ref(stmt)) {
+                        // A branch on the loop's own bounds decides whether there is an iteration.
+                        let is_own = span.contains(cond);
+                        let around = if is_own { Divergence::Exit(cond) } else { Divergence::Branch(cond) };
+                        self.refuse(span, Refusal::Divergent(around));
+                    }
+                }
                 StmtKind::Assign(..)
                 | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
                 | StmtKind::Call { .. }
-                | StmtKind::If { .. }
                 | StmtKind::Break
                 | StmtKind::Continue
                 | StmtKind::Return(_) => {}
             }
             path.pop();
         }
+    }
+
+    fn refuse(&mut self, span: Span, why: Refusal) {
+        self.found.refused.push(Refused { span, what: Transformation::Interchange, why });
     }
 
     /// Whether a condition is uniform for the launch, or for the block if the loops around it are interchanged.
@@ -115,17 +145,28 @@ pub(crate) fn is_launch_uniform(function: &Function, cond: ExprId) -> bool {
     same
 }
 
-/// Whether LLVM can vectorize statements over a row.
-fn simple(function: &Function, block: &[Stmt]) -> bool {
-    let mut simple = true;
+/// Whether LLVM can vectorize statements over a row. A reason is about a loop inside, if there is one.
+fn simple(function: &Function, block: &[Stmt]) -> Result<(), Refusal> {
+    let (mut inner, mut refusal) = (None, None);
     for_each_stmt(block, &mut |stmt| {
-        simple &= matches!(
-            stmt.kind,
-            StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } | StmtKind::Break | StmtKind::Continue
-        );
+        let why = match stmt.kind {
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Break
+            | StmtKind::Continue => None,
+            StmtKind::Op { .. } => Some(Refusal::Operation(stmt.span)),
+            StmtKind::Call { .. } => Some(Refusal::Call(stmt.span)),
+            StmtKind::Return(_) => Some(Refusal::Return(stmt.span)),
+            StmtKind::Loop { .. } => {
+                inner = inner.or(Some(Refusal::InnerLoop(stmt.span)));
+                None
+            }
+        };
+        refusal = refusal.or(why);
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
-                simple &= match function.class(id) {
+                let is_simple = match function.class(id) {
                     Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
                     Class::Arith(
                         Arith::Unary(..)
@@ -140,10 +181,13 @@ fn simple(function: &Function, block: &[Stmt]) -> bool {
                     | Class::Address { .. }
                     | Class::Load(_) => true,
                 };
+                if !is_simple {
+                    refusal = refusal.or(Some(Refusal::ThreadArray(stmt.span)));
+                }
             });
         }
     });
-    simple
+    inner.or(refusal).map_or(Ok(()), Err)
 }
 
 /// The rematerializable locals of a body, and its uniformity.

@@ -16,6 +16,7 @@ use crate::{
         Base, Class, Effects, ExprId, ExprKind, Function, Leaf, LocalArrayId, LocalId, SharedId, Space, Stmt, StmtKind,
         Touches, Type, for_each_expr_of_stmt,
     },
+    source::Span,
 };
 
 /// The count of an access in a loop, which LLVM may unroll.
@@ -70,26 +71,43 @@ impl Root {
     }
 }
 
-/// Whether the annotation preserves the order of dependent accesses of a thread in a segment. No thread writes the
+/// Checks that the annotation preserves the order of dependent accesses of a thread in a segment. No thread writes the
 /// memory of the parameters `read_only`.
-pub(crate) fn is_kept(
+///
+/// # Errors
+///
+/// The later access of a possible dependence that the annotation does not preserve.
+pub(crate) fn check(
     function: &Function,
     fixed: &Rematerializable,
     functions: &[Effects],
     read_only: &[LocalId],
     body: &[Stmt],
-) -> bool {
+) -> Result<(), Span> {
     let addresses = Addresses::of(function, fixed, body);
     let mut order = Order { function, fixed, functions, read_only, addresses, memories: Vec::new(), again: Vec::new() };
     order.block(body, 1);
-    order.again.iter().all(|&(written, memory, stored)| {
-        let (written, other) = (&order.memories[written], &order.memories[memory]);
-        match (stored, written.root == other.root && written.space == other.space) {
+    let is_kept = |again: &Again| {
+        let (written, other) = (&order.memories[again.written], &order.memories[again.memory]);
+        match (again.is_store, written.root == other.root && written.space == other.space) {
             (false, _) => other.loads < 2 && written.stores < 2,
             (true, true) => written.stores < 3 || written.addresses.is_some(),
             (true, false) => written.stores < 2 && other.stores < 2,
         }
-    })
+    };
+    order.again.iter().find(|again| !is_kept(again)).map_or(Ok(()), |again| Err(again.span))
+}
+
+/// A possible dependence.
+struct Again {
+    /// The index of the memory that is written first.
+    written: usize,
+    /// The index of the memory that the later access is to.
+    memory: usize,
+    /// The later access is a store.
+    is_store: bool,
+    /// The later access.
+    span: Span,
 }
 
 struct Order<'a> {
@@ -99,9 +117,8 @@ struct Order<'a> {
     read_only: &'a [LocalId],
     addresses: Addresses<'a>,
     memories: Vec<Accesses>,
-    /// Possible dependences: the written memory, the memory that a later access is to, and whether that access is a
-    /// store.
-    again: Vec<(usize, usize, bool)>,
+    /// Possible dependences, without duplicates.
+    again: Vec<Again>,
 }
 
 impl Order<'_> {
@@ -111,14 +128,14 @@ impl Order<'_> {
             let mut loads = Vec::new();
             for_each_expr_of_stmt(self.function, &stmt.kind, &mut |id| {
                 if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-                    loads.push(pointer);
+                    loads.push((pointer, self.function.exprs[id].span));
                 }
             });
-            for pointer in loads {
-                self.access(pointer, false, times);
+            for (pointer, span) in loads {
+                self.access((pointer, span), false, times);
             }
             match &stmt.kind {
-                StmtKind::Store { pointer, .. } => self.access(*pointer, true, times),
+                StmtKind::Store { pointer, .. } => self.access((*pointer, stmt.span), true, times),
                 StmtKind::If { then, otherwise, .. } => {
                     // A thread executes only one of the two arms.
                     let before = self.written();
@@ -138,23 +155,25 @@ impl Order<'_> {
                         self.block(part, LOOP_COUNT);
                     }
                 }
-                StmtKind::Op { op, .. } => self.anywhere(op.row().memory.reads(), op.row().memory.writes()),
+                StmtKind::Op { op, .. } => {
+                    self.anywhere(op.row().memory.reads(), op.row().memory.writes(), stmt.span);
+                }
                 StmtKind::Call { func, .. } => {
                     let touches = Effects::of_function(self.functions, *func).touches;
-                    self.anywhere(touches >= Touches::Reads, touches >= Touches::Writes);
+                    self.anywhere(touches >= Touches::Reads, touches >= Touches::Writes, stmt.span);
                 }
                 StmtKind::Assign(..) | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
             }
         }
     }
 
-    fn access(&mut self, pointer: ExprId, store: bool, times: u32) {
+    fn access(&mut self, (pointer, span): (ExprId, Span), store: bool, times: u32) {
         let space = match self.function.exprs[pointer].ty {
             Type::Ptr(_, space) => space,
             Type::Scalar(_) => Space::Generic,
         };
         let address = if store && times == 1 { self.addresses.address(pointer) } else { None };
-        self.touch(root(self.function, self.fixed, pointer), space, store, times, address);
+        self.touch((root(self.function, self.fixed, pointer), space), (store, span), times, address);
     }
 
     /// Adds an address to those of stores; `None` if it may equal one of them.
@@ -167,15 +186,21 @@ impl Order<'_> {
     }
 
     /// Adds unanalyzed accesses: to any memory, any number of times.
-    fn anywhere(&mut self, reads: bool, writes: bool) {
+    fn anywhere(&mut self, reads: bool, writes: bool, span: Span) {
         for (done, store) in [(reads, false), (writes, true)] {
             if done {
-                self.touch(Root::Unknown, Space::Generic, store, LOOP_COUNT, None);
+                self.touch((Root::Unknown, Space::Generic), (store, span), LOOP_COUNT, None);
             }
         }
     }
 
-    fn touch(&mut self, root: Root, space: Space, store: bool, times: u32, address: Option<Address>) {
+    fn touch(
+        &mut self,
+        (root, space): (Root, Space),
+        (store, span): (bool, Span),
+        times: u32,
+        address: Option<Address>,
+    ) {
         let known = self.memories.iter().position(|memory| memory.root == root && memory.space == space);
         let memory = known.unwrap_or_else(|| {
             self.memories.push(Accesses {
@@ -189,12 +214,12 @@ impl Order<'_> {
             self.memories.len() - 1
         });
         for written in 0..self.memories.len() {
-            let seen = (written, memory, store);
+            let is_known = |again: &Again| (again.written, again.memory, again.is_store) == (written, memory, store);
             if self.memories[written].written
                 && self.memories[written].may_be(&self.memories[memory], self.read_only)
-                && !self.again.contains(&seen)
+                && !self.again.iter().any(is_known)
             {
-                self.again.push(seen);
+                self.again.push(Again { written, memory, is_store: store, span });
             }
         }
         if store {

@@ -13,6 +13,7 @@ pub(crate) mod guarded;
 pub(crate) mod histograms;
 pub(crate) mod liveness;
 pub(crate) mod recurrences;
+pub(crate) mod source_lines;
 pub(crate) mod strides;
 pub(crate) mod structure;
 pub(crate) mod thread_order;

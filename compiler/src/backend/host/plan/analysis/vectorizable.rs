@@ -2,26 +2,41 @@
 
 use crate::{
     analysis::Rematerializable,
-    backend::host::plan::analysis::{
-        divergence::Uniformity,
-        gathers::Loaded,
-        strides::{Form, Forms},
+    backend::host::plan::{
+        analysis::{
+            divergence::Uniformity,
+            gathers::Loaded,
+            strides::{Form, Forms},
+        },
+        plan_ir::Refusal,
     },
     ir::{
         Arith, BinaryOp, Class, ExprId, ExprKind, Function, LocalId, MathFn, SpecialRegister, Stmt, StmtKind, Type,
         Unit, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
     },
+    source::Span,
 };
 
 /// The access patterns of a row in a loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AccessPatterns {
-    /// An access without unit stride whose index is not loaded.
-    pub strided: bool,
-    /// A gather: a load whose index was loaded.
-    pub gathers: bool,
+    /// The first access without unit stride whose index is not loaded.
+    pub strided: Option<Span>,
+    /// The first gather: a load whose index was loaded.
+    pub gathers: Option<Span>,
     /// A load with unit stride.
     pub next: bool,
+}
+
+impl AccessPatterns {
+    /// The access because of which vectors of threads do not pay, if `may_gather` says whether gathers pay. With
+    /// `may_interleave`, they pay in spite of it if the loop has a recurrence.
+    pub(crate) fn refusal(self, may_gather: bool, may_interleave: bool) -> Option<Refusal> {
+        let Self { strided, gathers, .. } = self;
+        let strided = strided
+            .map(|span| if may_interleave { Refusal::StridedWithoutRecurrence(span) } else { Refusal::Strided(span) });
+        strided.or(gathers.filter(|_| !may_gather).map(Refusal::Gather))
+    }
 }
 
 /// The access patterns of a row in a loop.
@@ -47,7 +62,8 @@ pub(crate) fn access_patterns(
     let mut access_patterns = AccessPatterns::default();
     for_each_stmt(iteration, &mut |stmt| {
         if let StmtKind::Store { pointer, .. } = stmt.kind {
-            access_patterns.strided |= !is_unit_stride_or_uniform(&forms, pointer);
+            let is_good = is_unit_stride_or_uniform(&forms, pointer);
+            access_patterns.strided = access_patterns.strided.or((!is_good).then_some(stmt.span));
         }
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
@@ -55,9 +71,9 @@ pub(crate) fn access_patterns(
                 if is_unit_stride_or_uniform(&forms, pointer) {
                     access_patterns.next |= forms.form(pointer) != Form::Same;
                 } else if loaded.is_lookup(function, pointer) {
-                    access_patterns.gathers = true;
+                    access_patterns.gathers = access_patterns.gathers.or(Some(function.exprs[id].span));
                 } else {
-                    access_patterns.strided = true;
+                    access_patterns.strided = access_patterns.strided.or(Some(function.exprs[id].span));
                 }
             });
         }
@@ -65,16 +81,19 @@ pub(crate) fn access_patterns(
     access_patterns
 }
 
-/// Whether each access of the loop is uniform in a row or has unit stride along it.
-pub(crate) fn is_vectorizable(
+/// Checks that each access of the loop is uniform in a row or has unit stride along it.
+///
+/// # Errors
+///
+/// The first access that is not.
+pub(crate) fn check_accesses(
     function: &Function,
     iteration: &[Stmt],
     body: &[Stmt],
     fixed: &Rematerializable,
     uniformity: &Uniformity,
-) -> bool {
-    let AccessPatterns { strided, gathers, .. } = access_patterns(function, iteration, body, fixed, uniformity);
-    !strided && !gathers
+) -> Result<(), Refusal> {
+    access_patterns(function, iteration, body, fixed, uniformity).refusal(false, false).map_or(Ok(()), Err)
 }
 
 /// Whether some loads have unit stride along `x` and are uniform along `y`, and others vary along `y`: a tile of
@@ -163,24 +182,26 @@ pub(crate) fn is_short_math(of: MathFn) -> bool {
     )
 }
 
-/// Whether statements divide integers by a value that is not constant, or compute powers: LLVM scalarizes these per
-/// lane.
-pub(crate) fn divides(function: &Function, list: &[Stmt]) -> bool {
+/// The first division of integers by a value that is not constant, or power: LLVM scalarizes these per lane.
+pub(crate) fn division(function: &Function, list: &[Stmt]) -> Option<Span> {
     use BinaryOp::{
         Add, AddExact, And, Div, DivNonneg, FloorDiv, FloorMod, Max, Min, ModNonneg, Mul, MulExact, Or, Pow, Shl, Shr,
         Sub, SubExact, Xor,
     };
-    let mut divides = false;
+    let mut found = None;
     for_each_stmt(list, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             let ExprKind::Binary(op, _, by) = function.exprs[id].kind else { return };
             let is_int = matches!(function.exprs[id].ty, Type::Scalar(scalar) if scalar.is_int());
-            divides |= match op {
+            let divides = match op {
                 Div | FloorDiv | FloorMod | DivNonneg | ModNonneg => is_int && function.int(by).is_none(),
                 Pow => true,
                 Add | Sub | Mul | AddExact | SubExact | MulExact | And | Or | Xor | Min | Max | Shl | Shr => false,
             };
+            if divides {
+                found = found.or(Some(function.exprs[id].span));
+            }
         });
     });
-    divides
+    found
 }

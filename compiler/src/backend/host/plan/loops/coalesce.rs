@@ -359,7 +359,7 @@ fn rewrite(
     let body = unroll::copied(function, constants, &body, unroll::Values::new());
     let then = [vec![cut_here(span)], body, vec![cut_here(span)]].concat();
     list[index] = stmt(StmtKind::If { cond, then, otherwise });
-    Coalesced { cond, shape }
+    Coalesced { cond, shape, span }
 }
 
 /// A special register as `I64`.

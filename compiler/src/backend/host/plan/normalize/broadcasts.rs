@@ -30,7 +30,7 @@ use crate::{
 
 /// Marks the locals of broadcasts, and assigns the broadcasts in conditions to new locals.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, masks: CountMasks) {
-    if !body.iter().any(holds_barrier) || masks(function, body) > 0 {
+    if !body.iter().any(holds_barrier) || masks(function, body).count > 0 {
         return;
     }
     let fixed = Rematerializable::of(function, body);

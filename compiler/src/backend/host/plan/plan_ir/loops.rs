@@ -1,8 +1,9 @@
 //! What the passes record about loops for later passes and for the emitter.
 
 use crate::{
-    backend::host::plan::plan_ir::{Node, TileShape},
+    backend::host::plan::plan_ir::{Node, Refused, TileShape},
     ir::{ExprId, LocalId, Stmt, StmtKind},
+    source::Span,
 };
 
 /// Lanes of a strip finish the loop one after the other when at most `MAX_SERIAL_LANES` are active, from iteration
@@ -30,6 +31,8 @@ pub(crate) struct InterchangedLoops {
     pub tiles: Vec<LocalId>,
     /// Offsets of grid-stride loops.
     pub strides: Vec<Stride>,
+    /// The other loops, and why they are not interchanged.
+    pub refused: Vec<Refused>,
 }
 
 /// The uniform part of the induction variable of an interchanged grid-stride loop.
@@ -114,4 +117,6 @@ pub(crate) struct Coalesced {
     pub cond: ExprId,
     /// The shape of its segment.
     pub shape: TileShape,
+    /// The loop in the program.
+    pub span: Span,
 }

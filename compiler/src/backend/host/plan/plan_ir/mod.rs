@@ -5,7 +5,8 @@
 //!
 //! Passes know each other only through these types. `plan` is the plan of a kernel. `arrays`, `loops`, `quotients` and
 //! `rewrites` are what passes record for later passes and for the emitter. `guards` moves the guards of a segment's body
-//! into its bounds, and `cells` builds accesses of shared memory with one element for each thread.
+//! into its bounds, and `cells` builds accesses of shared memory with one element for each thread. `refusals` are the reasons
+//! why passes leave loops as they are, and `record` keeps them for remarks.
 
 mod arrays;
 pub(crate) mod cells;
@@ -13,15 +14,22 @@ pub(crate) mod guards;
 mod loops;
 mod plan;
 mod quotients;
+mod record;
+mod refusals;
 mod rewrites;
 
 pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized};
 pub(crate) use loops::{Coalesced, ExitAssignments, InterchangedLoops, LaneTripCounts, MaskedLoop, Stride};
 pub(crate) use plan::{MAX_SEGMENTS, Plan, Vectors, max_segments};
 pub(crate) use quotients::{Dividend, Division, Quotients};
+pub(crate) use record::Record;
+pub(crate) use refusals::{Divergence, Masks, Ordered, Refusal, Refused, Transformation};
 pub(crate) use rewrites::{ALL, Rewrites};
 
-use crate::ir::{Block, CompareOp, ExprId, Function, LocalId, SharedId, Stmt};
+use crate::{
+    ir::{Block, CompareOp, ExprId, Function, LocalId, SharedId, Stmt},
+    source::Span,
+};
 
 /// The maximum number of threads of a block.
 pub(crate) const MAX_THREADS: u64 = 1024;
@@ -37,7 +45,7 @@ pub(crate) type MaskId = u32;
 
 /// Counts the masks that the nodes of a body need. `regions/form` makes the nodes; passes over statements use the count
 /// to reject a rewrite that needs more masks than the body before it.
-pub(crate) type CountMasks = fn(&Function, &[Stmt]) -> u32;
+pub(crate) type CountMasks = fn(&Function, &[Stmt]) -> Masks;
 
 /// One step of a block's code. A list of nodes runs in order.
 #[derive(Clone, Debug)]
@@ -112,6 +120,8 @@ pub(crate) enum Node {
         body: Vec<Node>,
         /// The latch: nodes that run between two iterations.
         step: Vec<Node>,
+        /// The loop in the program.
+        span: Span,
     },
     /// Several iterations of the enclosing loop at once, in which each thread traverses its own row.
     TransposedRows(Box<TransposedRows>),
@@ -427,6 +437,8 @@ pub(crate) struct Cut {
     pub masks: u32,
     /// The mask of the threads that have not returned. It is set when the block begins.
     pub alive: Option<MaskId>,
+    /// The divergent control flow that needs the masks, in program order.
+    pub divergences: Vec<Divergence>,
 }
 
 /// A conjunction of conditions that selects threads of a row.

@@ -4,7 +4,7 @@ use crate::{
     analysis::Rematerializable,
     backend::host::plan::{
         analysis::yield_points::Polling,
-        plan_ir::{Cut, LiveAcross, MaskedLoop, Privatized, Quotients, Rewrites},
+        plan_ir::{Cut, LiveAcross, MaskedLoop, Privatized, Quotients, Record, Rewrites},
     },
     ir::{Effects, FuncId, Module},
 };
@@ -80,6 +80,8 @@ pub(crate) struct Plan {
     pub replaces_arrays: bool,
     /// The names of the rewrites that changed the kernel, if they are recorded.
     pub rewrites: Rewrites,
+    /// What passes report about loops that the plan does not show.
+    pub record: Record,
 }
 
 impl Plan {
@@ -109,6 +111,7 @@ impl Plan {
             warp_regions: Vec::new(),
             replaces_arrays: false,
             rewrites: Rewrites::new(record_rewrites),
+            record: Record::default(),
         }
     }
 

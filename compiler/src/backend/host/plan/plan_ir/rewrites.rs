@@ -138,6 +138,7 @@ impl Rewrites {
             lane_trip_counts,
             tiles,
             strides,
+            refused: _,
         } = interchanged;
         self.add("loop-interchange", !counters.is_empty());
         self.add("strided-access", !strided.is_empty());

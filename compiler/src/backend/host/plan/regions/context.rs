@@ -13,15 +13,17 @@ use crate::{
     analysis::{Rematerializable, for_each_mention},
     backend::host::plan::{
         analysis::{dependence, divergence::Uniformity, guarded::recompute, liveness::Uses},
-        plan_ir::{LiveAcross, Node, Segment, for_each_segment, for_each_split},
+        plan_ir::{LiveAcross, Node, Ordered, Segment, for_each_segment, for_each_split},
     },
     ir::{Effects, ExprId, ExprKind, Function, LocalArrayId, LocalId, Space, StmtKind, Type, for_each_stmt},
+    source::Span,
 };
 
 type Set = BTreeSet<LocalId>;
 
 /// Fills in which locals each segment loads, stores and recomputes, and whether it is parallel. No thread writes the
-/// memory that the parameters in `read_only` point to.
+/// memory that the parameters in `read_only` point to. Also returns the segments that are not parallel, by their first
+/// statements, and why.
 pub(crate) fn analyse(
     function: &Function,
     nodes: &mut [Node],
@@ -29,7 +31,7 @@ pub(crate) fn analyse(
     fixed: &Rematerializable,
     functions: &[Effects],
     read_only: &[LocalId],
-) -> LiveAcross {
+) -> (LiveAcross, Vec<(Span, Ordered)>) {
     let mut live_across = Set::new();
     for_each_split(nodes, &mut |cond| {
         live_across.insert(cond);
@@ -65,20 +67,37 @@ pub(crate) fn analyse(
         segment.store.retain(|local| live_across.contains(local));
     });
     let arrays = live_arrays(function, nodes, fixed, &live_across);
+    let mut all_ordered = Vec::new();
     for_each_segment(nodes, &mut |segment| {
-        let effects = Effects::of_block(function, &segment.body, functions);
+        let mut ordered = None;
         let mut own_array = false;
         for_each_array(function, fixed, segment, &mut |array| own_array |= !arrays.contains(&array));
-        let mut calls = false;
         for_each_stmt(&segment.body, &mut |stmt| {
-            if let StmtKind::Call { func, .. } = stmt.kind {
-                calls |= Effects::of_function(functions, func).local_arrays;
-            }
+            let effects = match &stmt.kind {
+                StmtKind::Op { op, .. } if op.row().is_noticed() => Some(Ordered::Observed(stmt.span)),
+                StmtKind::Call { func, .. } => {
+                    let effects = Effects::of_function(functions, *func);
+                    (effects.noticed || effects.local_arrays).then_some(Ordered::Call(stmt.span))
+                }
+                StmtKind::Op { .. }
+                | StmtKind::Assign(..)
+                | StmtKind::Store { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => None,
+            };
+            ordered = ordered.or(effects);
         });
-        let kept = dependence::is_kept(function, fixed, functions, read_only, &segment.body);
-        segment.parallel = kept && !(effects.noticed || own_array || calls);
+        let dependent = dependence::check(function, fixed, functions, read_only, &segment.body).err();
+        ordered = ordered.or(own_array.then_some(Ordered::ThreadArray)).or(dependent.map(Ordered::Dependence));
+        segment.parallel = ordered.is_none();
+        if let (Some(ordered), Some(first)) = (ordered, segment.body.first()) {
+            all_ordered.push((first.span, ordered));
+        }
     });
-    LiveAcross { locals: live_across.into_iter().collect(), arrays }
+    (LiveAcross { locals: live_across.into_iter().collect(), arrays }, all_ordered)
 }
 
 /// Arrays that may be live across a barrier: those that several segments mention, or one that may run repeatedly. All

@@ -27,7 +27,7 @@
 //! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
 //! accesses are strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
 
-use std::collections::BTreeSet;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use crate::{
     analysis::{escapes, for_each_read},
@@ -37,14 +37,15 @@ use crate::{
             vectorizable,
         },
         plan_ir::{
-            Guard, InterchangedLoops, MaskedLoop, Node, Runs, Segment, Stride, Strips, for_each_segment,
-            for_each_split, guards::Peeler,
+            Guard, InterchangedLoops, MaskedLoop, Node, Refusal, Refused, Runs, Segment, Stride, Strips,
+            Transformation, for_each_segment, for_each_split, guards::Peeler,
         },
     },
     ir::{
         BinaryOp, Class, ExprId, ExprKind, Function, LocalId, Space, Type, for_each_expr, for_each_expr_of_stmt,
         for_each_stmt,
     },
+    source::Span,
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
@@ -85,13 +86,14 @@ const MIN_MATRIX_ROW: i128 = 1024;
 const MAX_SHORT_ROW: u32 = 64;
 
 /// Replaces nodes by strips where this is legal and pays. The guards of segments are moved already. `interchanged` says
-/// in which loops accesses are strided, and which loops pay only in strips of several rows.
+/// in which loops accesses are strided, and which loops pay only in strips of several rows. Returns the loops that are in
+/// no strip.
 pub(crate) fn make(
     peeler: &Peeler<'_>,
     (is_merged, row, short_row, by_eights, has_long_vectors): (bool, Option<u32>, Option<u32>, bool, bool),
     (interchanged, masked_loops): (&InterchangedLoops, &[MaskedLoop]),
     nodes: &mut Vec<Node>,
-) {
+) -> Vec<Refused> {
     let InterchangedLoops { strided, strided_math, tiles, strides, .. } = interchanged;
     let mut loads = vec![0; peeler.function.locals.len()];
     count_loads(nodes, &mut loads);
@@ -114,8 +116,10 @@ pub(crate) fn make(
         row,
         short_row,
         most_rows,
+        refused: &RefCell::default(),
     };
     maker.list(nodes, &Guard::default(), false);
+    maker.refused.take()
 }
 
 /// The locals that need a context array in scratch memory. A local that only one strip uses needs none.
@@ -184,6 +188,8 @@ struct Maker<'a> {
     short_row: Option<u32>,
     /// Rows of a strip, if several rows load the same elements.
     most_rows: u32,
+    /// The loops that are in no strip.
+    refused: &'a RefCell<Vec<Refused>>,
 }
 
 impl Maker<'_> {
@@ -192,9 +198,13 @@ impl Maker<'_> {
         let mut done = Vec::new();
         let mut run = Vec::new();
         for node in nodes.drain(..) {
-            if self.is_legal_in_strip(&node, guard, false) {
-                run.push(node);
-                continue;
+            match (self.check_in_strip(&node, guard, false), &node) {
+                (Ok(()), _) => {
+                    run.push(node);
+                    continue;
+                }
+                (Err(why), Node::Loop { span, .. }) => self.refuse(*span, why),
+                (Err(_), _) => {}
             }
             self.close(&mut run, &mut done, guard, repeats);
             done.push(self.inside(node, guard, repeats));
@@ -234,9 +244,19 @@ impl Maker<'_> {
         node
     }
 
-    /// `true` if a strip may contain a node. Breaks and continues are accepted only in a loop of the strip.
-    fn is_legal_in_strip(&self, node: &Node, guard: &Guard, in_loop: bool) -> bool {
-        let all = |nodes: &[Node], in_loop: bool| nodes.iter().all(|node| self.is_legal_in_strip(node, guard, in_loop));
+    fn refuse(&self, span: Span, why: Refusal) {
+        self.refused.borrow_mut().push(Refused { span, what: Transformation::Strips, why });
+    }
+
+    /// Whether a strip may contain a node. Breaks and continues are accepted only in a loop of the strip.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it may not.
+    fn check_in_strip(&self, node: &Node, guard: &Guard, in_loop: bool) -> Result<(), Refusal> {
+        let all =
+            |nodes: &[Node], in_loop: bool| nodes.iter().try_for_each(|node| self.check_in_strip(node, guard, in_loop));
+        let unless = |refused: bool, why: Refusal| if refused { Err(why) } else { Ok(()) };
         match node {
             Node::Segment(segment) => {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
@@ -246,33 +266,29 @@ impl Maker<'_> {
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
                 // accesses.
                 let whole = (steady_state.is_none() && xor_partners.is_none()) || !self.strided.is_empty();
-                *runs == Runs::EachThread
-                    && same
-                    && whole
-                    && excluded_range.is_none()
-                    && active.is_none()
-                    && !escapes(body).any()
+                unless(*runs != Runs::EachThread, Refusal::OtherThreads)?;
+                unless(!same, Refusal::OwnGuard)?;
+                unless(!whole || excluded_range.is_some(), Refusal::PartsOfRows)?;
+                unless(active.is_some(), Refusal::Mask)?;
+                unless(escapes(body).any(), Refusal::DivergentJump)
             }
-            Node::Once { active, .. } => active.is_none(),
-            Node::If { then, otherwise, .. } => all(then, in_loop) && all(otherwise, in_loop),
+            Node::Once { active, .. } => unless(active.is_some(), Refusal::Mask),
+            Node::If { then, otherwise, .. } => all(then, in_loop).and_then(|()| all(otherwise, in_loop)),
             Node::Loop { counter, active, mask, continue_mask, body, step, .. } => {
-                (counter.is_some()
+                let is_counted = counter.is_some()
                     || (self.ragged && self.stride(step).is_some())
-                    || body.iter().any(|node| leaves(node, self.masked_loops)))
-                    && active.is_none()
-                    && mask.is_none()
-                    && continue_mask.is_none()
-                    && all(body, true)
-                    && all(step, true)
+                    || body.iter().any(|node| leaves(node, self.masked_loops));
+                all(body, true)?;
+                all(step, true)?;
+                unless(active.is_some() || mask.is_some() || continue_mask.is_some(), Refusal::Mask)?;
+                unless(!is_counted, Refusal::NotCounted)
             }
-            Node::Break | Node::Continue => in_loop,
-            Node::Barrier
-            | Node::WarpRegion(_)
-            | Node::Guarded { .. }
-            | Node::Split { .. }
-            | Node::Strips(_)
-            | Node::TransposedRows(_)
-            | Node::Return => false,
+            Node::Break | Node::Continue => unless(!in_loop, Refusal::DivergentJump),
+            Node::Barrier => Err(Refusal::Barrier),
+            Node::WarpRegion(_) => Err(Refusal::WarpRegion),
+            Node::Split { .. } => Err(Refusal::Mask),
+            Node::Guarded { .. } | Node::Strips(_) | Node::TransposedRows(_) => Err(Refusal::OtherThreads),
+            Node::Return => Err(Refusal::DivergentJump),
         }
     }
 
@@ -280,13 +296,33 @@ impl Maker<'_> {
     fn close(&self, run: &mut Vec<Node>, done: &mut Vec<Node>, guard: &Guard, repeats: bool) {
         let mut nodes = std::mem::take(run);
         match self.strips(&mut nodes, guard, repeats) {
-            Some(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
-            None if self.ragged && nodes.iter().any(holds_loop) => {
+            Ok(strips) => done.push(Node::Strips(Box::new(Strips { nodes, ..strips }))),
+            Err(why) if self.ragged && nodes.iter().any(holds_loop) => {
                 let plain = Self { loads: self.loads.clone(), ragged: false, ..*self };
+                let before = self.refused.borrow().len();
                 plain.list(&mut nodes, guard, repeats);
+                // A loop with a guard of its own is only in ragged strips.
+                for refused in &mut self.refused.borrow_mut()[before..] {
+                    refused.why = why.filter(|_| refused.why == Refusal::OwnGuard).unwrap_or(refused.why);
+                }
                 done.append(&mut nodes);
             }
-            None => done.append(&mut nodes),
+            Err(why) => {
+                if let Some(why) = why {
+                    self.refuse_all(&nodes, why);
+                }
+                done.append(&mut nodes);
+            }
+        }
+    }
+
+    /// Leaves all loops of some nodes in no strip.
+    fn refuse_all(&self, nodes: &[Node], why: Refusal) {
+        for node in nodes {
+            if let Node::Loop { span, .. } = node {
+                self.refuse(*span, why);
+            }
+            node.parts().into_iter().for_each(|part| self.refuse_all(part, why));
         }
     }
 
@@ -371,24 +407,29 @@ impl Maker<'_> {
         }
     }
 
-    /// The strips for some nodes, without the nodes; `None` if they are not legal or do not pay.
-    fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Option<Strips> {
+    /// The strips for some nodes, without the nodes.
+    ///
+    /// # Errors
+    ///
+    /// Why they are not legal or do not pay; `None` if the nodes have no loop.
+    fn strips(&self, nodes: &mut [Node], guard: &Guard, repeats: bool) -> Result<Strips, Option<Refusal>> {
         let function = &*self.peeler.function;
+        if !nodes.iter().any(holds_loop) {
+            return Err(None);
+        }
         // LLVM may leave a function with two call sites as calls, which it does not vectorize.
-        if !nodes.iter().any(holds_loop)
-            || nodes.iter().any(|node| computes((function, self.strided_math, self.masked_loops), node, false))
-        {
-            return None;
+        if nodes.iter().any(|node| computes((function, self.strided_math, self.masked_loops), node, false)) {
+            return Err(Some(Refusal::Math));
         }
         let active_lanes = if self.ragged { self.active_lanes(nodes, guard) } else { ActiveLanes::All };
         let (stride_length, guessed) = match active_lanes {
             ActiveLanes::All => (None, false),
             ActiveLanes::PerLane { stride_length, guessed } => (Some(stride_length), guessed),
-            ActiveLanes::StrideTooLarge => return None,
+            ActiveLanes::StrideTooLarge => return Err(Some(Refusal::StrideTooLarge)),
         };
         let (slots, stored, exprs) = used(function, nodes);
         if exprs > MAX_EXPRS {
-            return None;
+            return Err(Some(Refusal::TooLarge));
         }
         let mut counters = Vec::new();
         counters_of(nodes, &mut counters);
@@ -400,7 +441,7 @@ impl Maker<'_> {
         let wraps = guard.ranges.iter().any(|range| range.wraps);
         let has_masked_loops = nodes.iter().any(|node| has_masked_loop(node, self.masked_loops));
         if has_masked_loops && stride_length.is_some() {
-            return None;
+            return Err(Some(Refusal::Combination));
         }
         let bytes: u64 = slots.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         // If one of two rows has left a loop, it would load elements that its own threads do not load.
@@ -423,21 +464,24 @@ impl Maker<'_> {
         }
         // If the stride is the size of a block or of the grid, accesses are contiguous over a whole row.
         if stride_length.is_some_and(|stride_length| stride_length > MAX_SHORT_ROW && stride_length > width) {
-            return None;
+            return Err(Some(Refusal::StrideTooLarge));
         }
         let rows = if u64::from(width) * u64::from(rows) * bytes > most { 1 } else { rows };
         if rows == 1 && counters.iter().any(|counter| self.tiles.contains(counter)) {
-            return None;
+            return Err(Some(Refusal::NoTile));
         }
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
         let is_of_block = self.width == Strips::BLOCK_WIDTH && !repeats;
         if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
-            return None;
+            return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
-        if (rows == 1 && !has_strided && !carries && !is_short) || (stride_length.is_some() && (has_strided || wraps)) {
-            return None;
+        if rows == 1 && !has_strided && !carries && !is_short {
+            return Err(Some(Refusal::CarriesNothing));
+        }
+        if stride_length.is_some() && (has_strided || wraps) {
+            return Err(Some(Refusal::Combination));
         }
         // A strip that is wider than the row would be a remainder.
         if let Some(short_row) = self.short_row.filter(|_| rows == 1 && stride_length.is_none()) {
@@ -459,7 +503,7 @@ impl Maker<'_> {
             (segment.steady_state, segment.xor_partners) = (None, None);
             segment.lane_guard = after(segment, guard);
         });
-        Some(Strips {
+        Ok(Strips {
             nodes: Vec::new(),
             guard: (!guard.is_empty()).then(|| guard.clone()),
             width: if has_strided { STRIDED_WIDTH } else { width },

@@ -66,7 +66,7 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: Coun
             if let StmtKind::Loop { body, .. } = &mut inner.kind {
                 body.push(cut_here(inner.span));
             }
-            masks(function, &attempt) <= masks(function, body) + OWN_MASKS
+            masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS
         };
         may.then_some((path, found))
     })?;

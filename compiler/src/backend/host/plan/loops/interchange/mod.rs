@@ -37,9 +37,9 @@ use crate::{
             candidates::{self, uniformity},
             recurrences,
             structure::{counter, cut_here, decremented, induction_variable, list_at},
-            vectorizable::{access_patterns, calls_math, divides, rows_share},
+            vectorizable::{access_patterns, calls_math, division, rows_share},
         },
-        plan_ir::{CountMasks, InterchangedLoops, LaneTripCounts},
+        plan_ir::{CountMasks, InterchangedLoops, LaneTripCounts, Refusal, Refused, Transformation},
     },
     ir::{Block, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
@@ -79,14 +79,22 @@ pub(crate) fn interchange_loops(
         interchanged.may_wrap |= rewritten.may_wrap;
         interchanged.strides.push(rewritten.stride);
     }
-    for path in candidates::candidates(function, body) {
-        if let Some(loop_) = interchange_uniform(function, body, &path, kinds, masks) {
-            interchanged.any = true;
-            interchanged.counters.extend(loop_.counter);
-            interchanged.strided.extend(loop_.counter.filter(|_| loop_.strided));
-            interchanged.strided_math.extend(loop_.counter.filter(|_| loop_.strided && loop_.calls_math));
-            interchanged.lane_trip_counts.extend(loop_.lane_trip_counts);
-            interchanged.tiles.extend(loop_.counter.filter(|_| loop_.is_short));
+    let candidates::Found { loops, refused } = candidates::candidates(function, body);
+    interchanged.refused = refused;
+    for (path, span) in loops {
+        match interchange_uniform(function, body, &path, kinds, masks) {
+            Ok(loop_) => {
+                interchanged.any = true;
+                interchanged.counters.extend(loop_.counter);
+                interchanged.strided.extend(loop_.counter.filter(|_| loop_.strided));
+                interchanged.strided_math.extend(loop_.counter.filter(|_| loop_.strided && loop_.calls_math));
+                interchanged.lane_trip_counts.extend(loop_.lane_trip_counts);
+                interchanged.tiles.extend(loop_.counter.filter(|_| loop_.is_short));
+            }
+            Err(why) => {
+                let what = Transformation::Interchange;
+                interchanged.refused.extend(why.map(|why| Refused { span, what, why }));
+            }
         }
     }
     let mut loops = vec![0_u32; function.locals.len()];
@@ -141,19 +149,21 @@ struct InterchangedLoop {
 
 /// Interchanges a loop, if its exit is uniform and the accesses of a row are uniform or contiguous. With
 /// `kinds.strided`, other accesses are accepted if the loop has a recurrence: interleaving the recurrences of several
-/// threads hides their latency.
+/// threads hides their latency. Otherwise returns the reason; `None` if the path does not lead to a loop.
 fn interchange_uniform(
     function: &mut Function,
     body: &mut Block,
     path: &[usize],
     kinds: InterchangeKinds,
     masks: CountMasks,
-) -> Option<InterchangedLoop> {
+) -> Result<InterchangedLoop, Option<Refusal>> {
     let InterchangeKinds { strided: may_stride, math: may_compute, .. } = kinds;
     let mut attempt = body.clone();
-    let (&index, outer) = path.split_last()?;
-    let (before, list) = list_at(&mut attempt, outer)?.split_at_mut_checked(index)?;
-    let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, span }) = list.first_mut() else { return None };
+    let (&index, outer) = path.split_last().ok_or(None)?;
+    let list = list_at(&mut attempt, outer).and_then(|list| list.split_at_mut_checked(index));
+    let Some((before, [Stmt { kind: StmtKind::Loop { body: iteration, step }, span }, ..])) = list else {
+        return Err(None);
+    };
     let counts = counter(function, iteration, step);
     let counter = induction_variable(function, iteration, step);
     let calls_math = may_compute && calls_math(function, iteration);
@@ -164,7 +174,7 @@ fn interchange_uniform(
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.
     if is_short && (trip_count < Some(MIN_TILE_TRIP_COUNT) || !may_stride || counter.is_none()) {
-        return None;
+        return Err(Some(Refusal::FewIterations));
     }
     let has_recurrence = may_stride && counter.is_some() && recurrences::has_some(function, iteration, step);
     let span = *span;
@@ -173,39 +183,44 @@ fn interchange_uniform(
     });
     iteration.push(cut_here(span));
     let mut lane_trip_counts = None;
-    if masks(function, &attempt) > masks(function, body) {
+    let divergence = masks(function, &attempt).excess(&masks(function, body));
+    if divergence.is_some() {
         // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
         let is_local = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
         if !may_stride || !kinds.lane_trip_counts || !(has_recurrence || calls_math) || !is_local {
-            return None;
+            return Err(divergence);
         }
-        let list = list_at(&mut attempt, outer)?;
-        let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, .. }) = list.get_mut(index) else {
-            return None;
-        };
+        let list = list_at(&mut attempt, outer).and_then(|list| list.get_mut(index));
+        let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, .. }) = list else { return Err(None) };
         iteration.pop();
-        lane_trip_counts = Some(lane_trip_counts::rewrite(function, counts?, iteration, step)?);
+        let rewritten = counts.and_then(|counts| lane_trip_counts::rewrite(function, counts, iteration, step));
+        lane_trip_counts = Some(rewritten.ok_or(divergence)?);
         iteration.push(cut_here(span));
-        if masks(function, &attempt) > masks(function, body) {
-            return None;
+        if masks(function, &attempt).excess(&masks(function, body)).is_some() {
+            return Err(divergence);
         }
     }
     let (fixed, uniformity) = uniformity(function, &attempt);
     let interchanged = list_at(&mut attempt, outer).and_then(|list| list.get(index)).cloned();
-    let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, .. }) = interchanged else { return None };
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, .. }) = interchanged else { return Err(None) };
     let access_patterns = access_patterns(function, &iteration, &attempt, &fixed, &uniformity);
-    let gathers = access_patterns.next && !divides(function, &iteration);
-    let strided = access_patterns.strided || (access_patterns.gathers && !gathers);
+    let gathers = access_patterns.next && division(function, &iteration).is_none();
+    let refusal = access_patterns.refusal(gathers, may_stride && counter.is_some());
+    let strided = refusal.is_some();
     // Vectors of math functions gain more than accesses without unit stride lose, unless these can be transposed.
-    let may_transpose = access_patterns.strided && !access_patterns.gathers && may_stride && counter.is_some();
+    let has_strided = access_patterns.strided.is_some() && access_patterns.gathers.is_none();
+    let may_transpose = has_strided && may_stride && counter.is_some();
     let strided_math = may_transpose && calls_math && kinds.strided_math;
     let strided = strided && (!calls_math || strided_math);
-    if (lane_trip_counts.is_some() && !(strided && may_transpose))
-        || (strided && !has_recurrence && !strided_math)
-        || (is_short && (strided || !rows_share(function, &iteration, &fixed, &uniformity)))
-    {
-        return None;
+    if lane_trip_counts.is_some() && !(strided && may_transpose) {
+        return Err(divergence);
+    }
+    if strided && !has_recurrence && !strided_math {
+        return Err(refusal);
+    }
+    if is_short && (strided || !rows_share(function, &iteration, &fixed, &uniformity)) {
+        return Err(Some(Refusal::FewIterations));
     }
     *body = attempt;
-    Some(InterchangedLoop { counter, strided, calls_math, is_short, lane_trip_counts })
+    Ok(InterchangedLoop { counter, strided, calls_math, is_short, lane_trip_counts })
 }

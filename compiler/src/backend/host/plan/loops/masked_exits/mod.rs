@@ -39,7 +39,7 @@ use crate::{
             structure::{counter, cut_here, list_at},
             vectorizable,
         },
-        plan_ir::{CountMasks, ExitAssignments, MaskedLoop},
+        plan_ir::{CountMasks, ExitAssignments, MaskedLoop, Refusal, Refused, Transformation},
     },
     ir::{
         Arith, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, LocalId, MathFn, Stmt, StmtKind, Type,
@@ -57,38 +57,44 @@ const MAX_MATH_CALLS: u32 = 16;
 /// row. Rewritten loops are profitable only as part of a strip; the caller plans again if a strip does not hold
 /// one.
 ///
-/// With `may_compute`, loops may call math functions, which the strip must inline.
+/// With `may_compute`, loops may call math functions, which the strip must inline. Adds the loops with divergent exits
+/// that are not rewritten to `refused`.
 pub(crate) fn mask_loops(
     function: &mut Function,
     body: &mut Block,
-    exits: ExitAssignments,
-    may_compute: bool,
-    masks: CountMasks,
+    (exits, may_compute): (ExitAssignments, bool),
+    (masks, refused): (CountMasks, &mut Vec<Refused>),
 ) -> Vec<MaskedLoop> {
     let mut masked_loops = Vec::new();
     // In reverse order, because rewriting a loop shifts the indices of the statements after it.
-    for path in candidates::candidates(function, body).into_iter().rev() {
-        if !may_mask(function, body, &path, may_compute) {
-            continue;
-        }
-        let attempts =
-            [false, true].iter().find_map(|&own_test| attempt(function, body, &path, (own_test, exits), masks));
-        if let Some((rewritten, block, masked_loop)) = attempts {
-            (*function, *body) = (rewritten, block);
-            masked_loops.push(masked_loop);
+    for (path, span) in candidates::candidates(function, body).loops.into_iter().rev() {
+        let tried = may_mask(function, body, &path, may_compute).and_then(|()| {
+            let attempt = |own_test| attempt(function, body, &path, (own_test, exits), masks);
+            attempt(false).or_else(|first| attempt(true).map_err(|second| second.or(first)))
+        });
+        match tried {
+            Ok((rewritten, block, masked_loop)) => {
+                (*function, *body) = (rewritten, block);
+                masked_loops.push(masked_loop);
+            }
+            Err(why) => refused.extend(why.map(|why| Refused { span, what: Transformation::Mask, why })),
         }
     }
     masked_loops
 }
 
 /// Whether a loop has divergent exits and vectors of threads may pay.
-fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool) -> bool {
+///
+/// # Errors
+///
+/// The reason why they do not pay; `None` if the loop has no divergent exits.
+fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool) -> Result<(), Option<Refusal>> {
     let mut body = body.clone();
-    let Some((&index, outer)) = path.split_last() else { return false };
+    let Some((&index, outer)) = path.split_last() else { return Err(None) };
     let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, span }) =
         list_at(&mut body, outer).and_then(|list| list.get_mut(index))
     else {
-        return false;
+        return Err(None);
     };
     // A branch with a barrier inside may be a guarded region, in which a counter with a uniform first value is uniform.
     iteration.push(cut_here(*span));
@@ -96,12 +102,18 @@ fn may_mask(function: &Function, body: &Block, path: &[usize], may_compute: bool
     let regions = Regions::of(function, &body, &fixed, &[]);
     // No local is pinned as varying: a counter is uniform even where each thread's own code increments it.
     let uniformity = Uniformity::of(function, &body, &regions, &[]);
-    let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return false };
+    let Some(stmt) = list_at(&mut body, outer).and_then(|list| list.get(index)) else { return Err(None) };
     let here = std::slice::from_ref(stmt);
-    let computes = vectorizable::calls_math(function, here);
-    uniformity.splits_loop(stmt)
-        && !vectorizable::divides(function, here)
-        && (!computes || (may_compute && has_vector_math(function, here)))
+    if !uniformity.splits_loop(stmt) {
+        return Err(None);
+    }
+    if let Some(span) = vectorizable::division(function, here) {
+        return Err(Some(Refusal::Divides(span)));
+    }
+    if vectorizable::calls_math(function, here) && !(may_compute && has_vector_math(function, here)) {
+        return Err(Some(Refusal::Math));
+    }
+    Ok(())
 }
 
 /// Whether a strip of threads may call the math functions of a loop: LLVM vectorizes each of them once it is inlined, and
@@ -121,60 +133,62 @@ fn has_vector_math(function: &Function, list: &[Stmt]) -> bool {
 
 /// The body with one loop rewritten, if the result needs no mask and its accesses are uniform or contiguous. With
 /// `own_test` the loop's first test is evaluated per lane; otherwise it remains the loop's uniform exit.
+///
+/// # Errors
+///
+/// The reason, if it is known.
 fn attempt(
     function: &Function,
     body: &Block,
     path: &[usize],
     how: (bool, ExitAssignments),
     masks: CountMasks,
-) -> Option<(Function, Block, MaskedLoop)> {
-    let (&index, outer) = path.split_last()?;
+) -> Result<(Function, Block, MaskedLoop), Option<Refusal>> {
+    let (&index, outer) = path.split_last().ok_or(None)?;
     let before = masks(function, body);
     let (mut function, mut body) = (function.clone(), body.clone());
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(&function, &body, &mut |local| mentions[local.index()] += 1);
-    let list = list_at(&mut body, outer)?;
+    let list = list_at(&mut body, outer).ok_or(None)?;
     let (masked_loop, index) = rewrite(&mut function, list, index, &mentions, how)?;
-    if masks(&function, &body) > before {
-        return None;
+    if let Some(divergence) = masks(&function, &body).excess(&before) {
+        return Err(Some(divergence));
     }
     let (fixed, uniformity) = candidates::uniformity(&function, &body);
-    let Stmt { kind: StmtKind::Loop { body: iteration, step }, .. } = list_at(&mut body, outer)?.get(index)?.clone()
-    else {
-        return None;
-    };
+    let rewritten = list_at(&mut body, outer).and_then(|list| list.get(index)).cloned();
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, step }, .. }) = rewritten else { return Err(None) };
     let alone = |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { cond, .. } if cond == masked_loop.few_active);
     let together: Block = iteration.iter().chain(&step).filter(|stmt| !alone(stmt)).cloned().collect();
-    if !vectorizable::is_vectorizable(&function, &together, &body, &fixed, &uniformity) {
-        return None;
-    }
+    vectorizable::check_accesses(&function, &together, &body, &fixed, &uniformity)?;
     // LLVM vectorizes such a loop within one thread.
     let is_uniform = |pointer: ExprId| vectorizable::is_row_uniform(&function, &fixed, &uniformity, pointer);
     if masked_loop.is_reorderable && accesses(&function, &together).into_iter().all(is_uniform) {
-        return None;
+        return Err(Some(Refusal::WithinThread));
     }
-    let StmtKind::Loop { body: iteration, .. } = &mut list_at(&mut body, outer)?.get_mut(index)?.kind else {
-        return None;
-    };
+    let rewritten = list_at(&mut body, outer).and_then(|list| list.get_mut(index));
+    let Some(Stmt { kind: StmtKind::Loop { body: iteration, .. }, .. }) = rewritten else { return Err(None) };
     share_loads(&mut function, iteration, &fixed, &uniformity);
-    Some((function, body, masked_loop))
+    Ok((function, body, masked_loop))
 }
 
 /// Rewrites one loop of a list. Returns the loop's description and its new index.
+///
+/// # Errors
+///
+/// The reason, if it is known.
 fn rewrite(
     function: &mut Function,
     list: &mut Block,
     index: usize,
     mentions: &[u32],
     (own_test, exits): (bool, ExitAssignments),
-) -> Option<(MaskedLoop, usize)> {
-    let Stmt { kind: StmtKind::Loop { body: mut iteration, mut step }, span } = list.get(index)?.clone() else {
-        return None;
-    };
+) -> Result<(MaskedLoop, usize), Option<Refusal>> {
+    let here = list.get(index).cloned();
+    let Some(Stmt { kind: StmtKind::Loop { body: mut iteration, mut step }, span }) = here else { return Err(None) };
     let has_trip_count = counter(function, &iteration, &step).is_some();
     let is_reorderable =
         has_trip_count && !escapes(&iteration[1..]).breaks && !recurrences::has_some(function, &iteration, &step);
-    let uniform_counter = uniform_counter(function, list, index, mentions)?;
+    let uniform_counter = uniform_counter(function, list, index, mentions).ok_or(Some(Refusal::CounterStops))?;
     let mut build = Build { function, span };
     while build.named_test(&mut iteration, mentions) || build.part_test(&mut iteration) {}
     let (alive, iterations) = (build.local("alive"), build.local("turns"));
@@ -183,7 +197,7 @@ fn rewrite(
     let mut own = None;
     if let Some(UniformCounter { increments_in_body, local, first_value }) = uniform_counter {
         if increments_in_body {
-            step = vec![iteration.pop()?];
+            step = vec![iteration.pop().ok_or(None)?];
         }
         let new = build.function.locals.push(build.function.locals[local].clone());
         own = Some((local, new));
@@ -203,14 +217,13 @@ fn rewrite(
     let mut whole = Block::new();
     let mut after_loop: Option<(ExprId, Stmt)> = None;
     if !own_test {
-        let StmtKind::If { cond, mut then, otherwise } = iteration.drain(..1.min(iteration.len())).next()?.kind else {
-            return None;
-        };
+        let test = iteration.drain(..1.min(iteration.len())).next().ok_or(None)?;
+        let StmtKind::If { cond, mut then, otherwise } = test.kind else { return Err(None) };
         if !is_exit(&then, &otherwise) {
-            return None;
+            return Err(None);
         }
         // Lanes that are still active run the assignments before the jump.
-        let jump = then.pop()?;
+        let jump = then.pop().ok_or(None)?;
         then.extend(build.again(&left));
         let mut leaves = Block::new();
         if !then.is_empty() {
@@ -232,7 +245,8 @@ fn rewrite(
         leaves.push(build.assign(alive, 0));
         (leaves, build.is_set(alive))
     };
-    let (tests, rest) = (jumps::branched(&iteration, Some(&mut leave))?, jumps::branched(&rest, Some(&mut leave))?);
+    let tests = jumps::branched(&iteration, Some(&mut leave)).ok_or(None)?;
+    let rest = jumps::branched(&rest, Some(&mut leave)).ok_or(None)?;
     build.span = span;
     if !tests.is_empty() {
         whole.push(build.when(alive, tests));
@@ -254,7 +268,7 @@ fn rewrite(
         list.insert(index + 1, after_loop);
     }
     list.splice(index..index, first);
-    Some((
+    Ok((
         MaskedLoop {
             alive,
             iterations,

@@ -33,13 +33,14 @@ use crate::{
             guarded::Regions,
             structure::{holds_barrier, induction_variable, is_barrier},
         },
-        plan_ir::{Cut, Guard, MaskId, MaskedLoop, Node, Runs, Segment},
+        plan_ir::{Cut, Divergence, Guard, MaskId, MaskedLoop, Masks, Node, Runs, Segment},
         regions::form::distribute::Groups,
     },
     ir::{
         Block, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr_of_stmt,
         for_each_stmt,
     },
+    source::Span,
 };
 
 /// A kernel without barriers: one segment, or one for each arm if the body is a branch that versions it for a launch.
@@ -54,7 +55,7 @@ pub(crate) fn whole(mut body: Block, is_choice: bool) -> Cut {
             segment(body)
         }
     };
-    Cut { nodes, masks: 0, alive: None }
+    Cut { nodes, ..Cut::default() }
 }
 
 /// Cuts a body. Adds locals for the conditions of varying branches to the function. With `groups`, distributes the
@@ -83,12 +84,13 @@ pub(crate) fn cut(
         masks: Vec::new(),
         next_mask: 0,
         mask_count: 0,
+        divergences: Vec::new(),
         return_mask_needed: false,
         loops: 0,
     };
     let nodes = cutter.list(body, true);
     if !cutter.return_mask_needed {
-        return Cut { nodes, masks: cutter.mask_count, alive: None };
+        return Cut { nodes, masks: cutter.mask_count, alive: None, divergences: cutter.divergences };
     }
     // Some threads return while others go on: cut again, with an outermost mask for the threads that have not returned.
     let function = cutter.function;
@@ -104,11 +106,12 @@ pub(crate) fn cut(
         masks: vec![(0, Kind::Alive)],
         next_mask: 1,
         mask_count: 1,
+        divergences: Vec::new(),
         return_mask_needed: false,
         loops: 0,
     };
     let nodes = cutter.list(body, true);
-    Cut { nodes, masks: cutter.mask_count, alive: Some(0) }
+    Cut { nodes, masks: cutter.mask_count, alive: Some(0), divergences: cutter.divergences }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,6 +120,16 @@ enum Kind {
     Arm,
     Loop,
     Iteration,
+}
+
+/// The first statement for which `is` holds, at any depth.
+fn first<'a>(block: &'a [Stmt], is: &dyn Fn(&Stmt) -> bool) -> Option<&'a Stmt> {
+    block.iter().find_map(|stmt| {
+        if is(stmt) {
+            return Some(stmt);
+        }
+        stmt.kind.blocks().into_iter().flatten().find_map(|inner| first(inner, is))
+    })
 }
 
 struct Cutter<'a> {
@@ -133,6 +146,7 @@ struct Cutter<'a> {
     /// The next free mask; the masks of a construct are free again after it.
     next_mask: MaskId,
     mask_count: u32,
+    divergences: Vec<Divergence>,
     return_mask_needed: bool,
     /// The number of block-level loops around the position.
     loops: u32,
@@ -259,6 +273,8 @@ impl Cutter<'_> {
         let mut segment = Segment { body, ..self.bare() };
         if ways_out.returns && !tail {
             self.return_mask_needed = true;
+            let returns = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Return(_));
+            self.divergences.extend(first(&segment.body, &returns).map(|stmt| Divergence::Return(stmt.span)));
             segment.on_return = self.masks_to(Kind::Alive);
         }
         if ways_out.breaks {
@@ -300,6 +316,32 @@ impl Cutter<'_> {
         }
     }
 
+    /// The condition of the innermost divergent branch around a loop's first divergent jump of a kind.
+    fn divergent_jump(&self, stmt: &Stmt, is_jump: &dyn Fn(&StmtKind) -> bool) -> Span {
+        let StmtKind::Loop { body, .. } = &stmt.kind else { return stmt.span };
+        self.condition_of_jump(body, is_jump, stmt.span).unwrap_or(stmt.span)
+    }
+
+    fn condition_of_jump(&self, block: &[Stmt], is_jump: &dyn Fn(&StmtKind) -> bool, around: Span) -> Option<Span> {
+        block.iter().find_map(|stmt| match &stmt.kind {
+            StmtKind::If { cond, then, otherwise } => {
+                let varies = self.uniformity.varies(self.function, *cond);
+                let around = if varies { self.function.exprs[*cond].span } else { around };
+                [then, otherwise].into_iter().find_map(|part| self.condition_of_jump(part, is_jump, around))
+            }
+            StmtKind::Break | StmtKind::Continue => {
+                (is_jump(&stmt.kind) && self.uniformity.splits_jump(stmt)).then_some(around)
+            }
+            // Jumps in an inner loop are not those of this loop.
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Return(_) => None,
+        })
+    }
+
     fn guarded(&mut self, guard: Guard, block: &[Stmt], tail: bool) -> Node {
         self.guards.push(guard.clone());
         let inside = self.list(block, tail);
@@ -328,6 +370,7 @@ impl Cutter<'_> {
                 self.flush(pending, nodes, false);
                 let (active, guard, outer) = (self.active(), self.guard(), self.next_mask);
                 let (then_mask, else_mask) = (self.new_mask(), self.new_mask());
+                self.divergences.push(Divergence::Branch(self.function.exprs[*cond].span));
                 self.masks.push((then_mask, Kind::Arm));
                 let then = self.list(then, tail);
                 self.masks.pop();
@@ -343,6 +386,14 @@ impl Cutter<'_> {
                 let (outer, depth) = (self.next_mask, self.masks.len());
                 let mask = self.uniformity.splits_loop(stmt).then(|| self.new_mask());
                 let continue_mask = self.uniformity.splits_iteration(stmt).then(|| self.new_mask());
+                if mask.is_some() {
+                    let is_exit = |kind: &StmtKind| matches!(kind, StmtKind::Break);
+                    self.divergences.push(Divergence::Exit(self.divergent_jump(stmt, &is_exit)));
+                }
+                if continue_mask.is_some() {
+                    let is_continue = |kind: &StmtKind| matches!(kind, StmtKind::Continue);
+                    self.divergences.push(Divergence::Continue(self.divergent_jump(stmt, &is_continue)));
+                }
                 self.loops += 1;
                 self.masks.extend(mask.map(|mask| (mask, Kind::Loop)));
                 self.masks.extend(continue_mask.map(|mask| (mask, Kind::Iteration)));
@@ -365,7 +416,8 @@ impl Cutter<'_> {
                 self.masks.truncate(depth);
                 self.loops -= 1;
                 self.next_mask = outer;
-                nodes.push(Node::Loop { counter, active, guard, mask, continue_mask, body, step });
+                let span = stmt.span;
+                nodes.push(Node::Loop { counter, active, guard, mask, continue_mask, body, step, span });
             }
             StmtKind::Assign(..)
             | StmtKind::Store { .. }
@@ -379,9 +431,10 @@ impl Cutter<'_> {
 }
 
 /// The number of masks that a body needs.
-pub(crate) fn masks(function: &Function, body: &[Stmt]) -> u32 {
+pub(crate) fn masks(function: &Function, body: &[Stmt]) -> Masks {
     let mut function = function.clone();
     let fixed = Rematerializable::of(&function, body);
     let (regions, uniformity) = shared_by_block(&function, body, &fixed);
-    cut(&mut function, body, &uniformity, &regions, (&[], &[]), None).masks
+    let Cut { masks: count, divergences, .. } = cut(&mut function, body, &uniformity, &regions, (&[], &[]), None);
+    Masks { count, divergences }
 }
