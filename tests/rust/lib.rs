@@ -12,6 +12,8 @@ mod generated;
 #[cfg(test)]
 mod header;
 #[cfg(test)]
+mod imports;
+#[cfg(test)]
 mod intrinsics;
 #[cfg(test)]
 mod kernels;
@@ -19,8 +21,6 @@ mod kernels;
 mod layout;
 #[cfg(test)]
 mod names;
-#[cfg(test)]
-mod planner;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]

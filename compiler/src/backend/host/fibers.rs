@@ -5,13 +5,10 @@
 //! so that a thread that waits in a loop for another thread's store lets the other thread run. The design is in
 //! `docs/design/cpu-fibers.md`.
 
-#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
-
 use std::mem::offset_of;
 
 use inkwell::{
     IntPredicate,
-    builder::Builder,
     values::{BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
 use weft_artifact::HostContext;
@@ -26,62 +23,16 @@ use crate::{
                 sites::Recorder,
             },
             emit::{
-                entry::{frame, place_of, receive},
                 frame::Offsets,
-                hooks::{Frame, HostHooks},
+                position::{Fields, Frame, array_alloca, field, fields, frame, place_of, receive},
+                state::HostHooks,
             },
             plan::Polling,
         },
-        llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, Types, internal},
+        llvm::{FunctionEmitter, ModuleContext, OperandValue, Result, internal},
     },
     ir::{self, CallSiteId, ConstantId, FaultId, FuncId},
 };
-
-/// The fields of a [`HostContext`] that do not change during a call of the entry.
-pub(super) struct Fields<'ctx> {
-    pub slots: PointerValue<'ctx>,
-    pub config: PointerValue<'ctx>,
-    pub first: IntValue<'ctx>,
-    pub last: IntValue<'ctx>,
-    pub scratch: PointerValue<'ctx>,
-    pub thread: IntValue<'ctx>,
-}
-
-/// The address of a context's field, by its offset.
-pub(super) fn field<'ctx>(
-    types: &Types<'ctx>,
-    builder: &Builder<'ctx>,
-    context: PointerValue<'ctx>,
-    offset: usize,
-) -> Result<PointerValue<'ctx>> {
-    let offset = types.context.i64_type().const_int(offset as u64, false);
-    // SAFETY: one index on a byte is a valid getelementptr, and the field is in the context.
-    Ok(unsafe { builder.build_in_bounds_gep(types.context.i8_type(), context, &[offset], "")? })
-}
-
-/// Loads the fields that do not change during a call of the entry.
-pub(super) fn fields<'ctx>(
-    types: &Types<'ctx>,
-    builder: &Builder<'ctx>,
-    context: PointerValue<'ctx>,
-) -> Result<Fields<'ctx>> {
-    let pointer = |offset: usize, name: &str| -> Result<PointerValue<'ctx>> {
-        let place = field(types, builder, context, offset)?;
-        Ok(builder.build_load(types.pointer(ir::Space::Generic), place, name)?.into_pointer_value())
-    };
-    let long = |offset: usize, name: &str| -> Result<IntValue<'ctx>> {
-        let place = field(types, builder, context, offset)?;
-        Ok(builder.build_load(types.context.i64_type(), place, name)?.into_int_value())
-    };
-    Ok(Fields {
-        slots: pointer(offset_of!(HostContext, slots), "slots")?,
-        config: pointer(offset_of!(HostContext, config), "config")?,
-        first: long(offset_of!(HostContext, first_block), "first_block")?,
-        last: long(offset_of!(HostContext, last_block), "last_block")?,
-        scratch: pointer(offset_of!(HostContext, scratch), "scratch")?,
-        thread: long(offset_of!(HostContext, thread), "thread")?,
-    })
-}
 
 /// Emits the entry, which runs one thread of one block.
 pub(super) fn emit(
@@ -122,14 +73,14 @@ pub(super) fn emit(
     }
     let mut arrays = Vec::new();
     for (_, array) in function.local_arrays.iter() {
-        arrays.push(Some(super::array_alloca(cx, &emitter.builder, array)?));
+        arrays.push(Some(array_alloca(cx, &emitter.builder, array)?));
     }
     *hooks.arrays.borrow_mut() = arrays;
     emitter.builder.build_unconditional_branch(first)?;
     emitter.builder.position_at_end(first);
     receive(&emitter, function, slots)?;
     if hooks.instrumentation.is_some() {
-        calls::arrays(&emitter, &hooks)?;
+        calls::arrays(&emitter, hooks.frame.get().context, &hooks.arrays.borrow())?;
         hooks.reload(&emitter)?;
     }
     emitter.emit_block(&function.body)?;

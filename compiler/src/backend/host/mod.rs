@@ -19,9 +19,7 @@ use std::sync::Arc;
 
 use inkwell::{
     OptimizationLevel,
-    builder::Builder,
     targets::{CodeModel, FileType, RelocMode},
-    values::PointerValue,
 };
 use weft_artifact::{Artifact, CodeFormat, HostEntry, Kernel, Sites};
 
@@ -38,8 +36,9 @@ use crate::{
             emit::{
                 access_groups::Parallel,
                 frame::Offsets,
-                hooks::{Frame, HostHooks},
-                stop::Watch,
+                position::{Frame, array_alloca, fields},
+                state::HostHooks,
+                watch::Watch,
             },
             stack_reason::StackReason,
         },
@@ -53,7 +52,7 @@ use crate::{
         },
         symbol,
     },
-    ir::{Circles, Effects, FuncId, FunctionKind, LocalArray, Module, SyncScope, Type},
+    ir::{Circles, Effects, FuncId, FunctionKind, Module, SyncScope},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
@@ -409,7 +408,7 @@ fn device_function(
     hooks.next_site.set(HostHooks::first_site(id));
     let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
     if !stacks {
-        let config = fibers::fields(&cx.types, &emitter.builder, frame.context)?.config;
+        let config = fields(&cx.types, &emitter.builder, frame.context)?.config;
         hooks.watch.set(Some(Watch::of(&cx.types, &emitter.builder, config)?));
     }
     emitter.declare_locals()?;
@@ -420,7 +419,7 @@ fn device_function(
     *hooks.arrays.borrow_mut() = arrays;
     if hooks.instrumentation.is_some() {
         hooks.seen.set(Some(Seen::declare(&cx.types, &emitter.builder, frame.context, stacks)?));
-        calls::arrays(&emitter, &hooks)?;
+        calls::arrays(&emitter, hooks.frame.get().context, &hooks.arrays.borrow())?;
         hooks.reload(&emitter)?;
     }
     for (index, &local) in function.params.iter().enumerate() {
@@ -438,20 +437,4 @@ fn device_function(
     }
     emitter.emit_block(&function.body)?;
     emitter.finish()
-}
-
-/// Allocates a thread-local array on the stack; the builder is in the entry block of a function.
-fn array_alloca<'ctx>(
-    cx: &ModuleContext<'_, 'ctx>,
-    builder: &Builder<'ctx>,
-    array: &LocalArray,
-) -> Result<PointerValue<'ctx>> {
-    let element = cx.types.memory(Type::Scalar(array.elem))?;
-    let len = cx.types.context.i64_type().const_int(array.len, false);
-    let place = builder.build_array_alloca(element, len, &array.name)?;
-    if let Some(alloca) = place.as_instruction() {
-        let set = alloca.set_alignment(array.align.max(1) as u32);
-        set.or_else(|error| internal(format!("an alignment of {}: {error}", array.align)))?;
-    }
-    Ok(place)
 }

@@ -17,14 +17,23 @@ use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, HostSeen, Si
 use crate::{
     backend::{
         host::{
-            checked::{inline_checks::Quick, seen::Seen, segments::Settled, sites::Recorder},
-            emit::hooks::HostHooks,
+            checked::{inline_checks::Quick, seen::Seen, sites::Recorder},
+            emit::position::known_offset,
         },
         llvm::{AccessSite, FunctionEmitter, OperandValue, Result, int, internal},
     },
-    ir::{Check, ExprId, FuncId, Function, LoadHint, Op, Order, Scope, Shuffle, Space, Type},
+    ir::{Check, ExprId, FuncId, Function, LoadHint, Op, Order, Scope, SharedId, Shuffle, Space, Type},
     source::Span,
 };
+
+/// The race-free reads in the code that is being emitted.
+pub(crate) struct Settled {
+    /// The shared arrays whose reads cannot race.
+    pub(crate) arrays: Vec<SharedId>,
+    /// Whether all bytes of these arrays are written, and the reads of arrays that the kernel only reads are not
+    /// recorded.
+    pub(crate) all: bool,
+}
 
 /// The state of the instrumentation of one function.
 pub(crate) struct Instrumentation<'a> {
@@ -51,7 +60,7 @@ fn check<'ctx>(
     offset: usize,
 ) -> Result<PointerValue<'ctx>> {
     let at = (offset_of!(HostContext, checks) + offset) as u64;
-    let place = crate::backend::host::emit::hooks::known_offset(emitter, context, at)?;
+    let place = known_offset(emitter, context, at)?;
     let pointer = emitter.cx.types.context.ptr_type(AddressSpace::default());
     Ok(emitter.builder.build_load(pointer, place, "check")?.into_pointer_value())
 }
@@ -284,11 +293,7 @@ impl<'ctx> Instrumentation<'_> {
                 Ok(vec![emitter.cx.types.context.i32_type().const_zero().into()])
             }
             Check::Unwritten => {
-                let place = crate::backend::host::emit::hooks::known_offset(
-                    emitter,
-                    context,
-                    offset_of!(HostContext, unwritten) as u64,
-                )?;
+                let place = known_offset(emitter, context, offset_of!(HostContext, unwritten) as u64)?;
                 let word = emitter.cx.types.context.i32_type();
                 let number = emitter.builder.build_load(word, place, "unwritten")?;
                 emitter.builder.build_store(place, word.const_zero())?;
@@ -316,13 +321,17 @@ pub(crate) fn met<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, context: PointerVal
 }
 
 /// Reports the local arrays of a function, at its start.
-pub(crate) fn arrays<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, hooks: &HostHooks<'_, 'ctx>) -> Result<()> {
+pub(crate) fn arrays<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    places: &[Option<PointerValue<'ctx>>],
+) -> Result<()> {
     let long = emitter.cx.types.context.i64_type();
-    for ((_, array), place) in emitter.function.local_arrays.iter().zip(hooks.arrays.borrow().iter()) {
+    for ((_, array), place) in emitter.function.local_arrays.iter().zip(places) {
         let Some(place) = place else { continue };
         let address = emitter.builder.build_ptr_to_int(*place, long, "")?;
         let bytes = long.const_int(array.len.saturating_mul(array.elem.size_bytes()), false);
-        event(emitter, hooks.frame.get().context, (0, EventKind::LOCAL), address, bytes)?;
+        event(emitter, context, (0, EventKind::LOCAL), address, bytes)?;
     }
     Ok(())
 }

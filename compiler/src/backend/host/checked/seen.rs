@@ -16,7 +16,7 @@ use inkwell::{
 use weft_artifact::{HostContext, HostSeen};
 
 use crate::backend::{
-    host::{emit::hooks::known_offset, fibers::field},
+    host::emit::position::{field, known_offset},
     llvm::{FunctionEmitter, Result, Types},
 };
 

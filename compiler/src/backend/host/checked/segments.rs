@@ -25,26 +25,17 @@ use crate::{
     backend::{
         host::{
             checked::{
-                calls::{Instrumentation, Told},
+                calls::{Instrumentation, Settled, Told},
                 inline_checks,
                 seen::Seen,
             },
-            emit::{entry::KernelEmitter, hooks::known_offset},
+            emit::{kernel::KernelEmitter, position::known_offset},
             plan::Segment,
         },
         llvm::{FunctionEmitter, Result, internal},
     },
-    ir::{Base, Class, ExprId, Function, SharedId, Type, for_each_expr_of_block},
+    ir::{Base, Class, ExprId, Function, Type, for_each_expr_of_block},
 };
-
-/// The race-free reads in the code that is being emitted.
-pub(crate) struct Settled {
-    /// The shared arrays whose reads cannot race.
-    pub(crate) arrays: Vec<SharedId>,
-    /// Whether all bytes of these arrays are written, and the reads of arrays that the kernel only reads are not
-    /// recorded.
-    pub(crate) all: bool,
-}
 
 impl<'ctx> Seen<'ctx> {
     /// Whether all bytes of a read of shared memory are written. If it is out of bounds, the result is arbitrary.

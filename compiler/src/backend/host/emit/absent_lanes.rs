@@ -20,10 +20,11 @@ use crate::{
     backend::{
         host::emit::{
             access_groups::Shape,
-            entry::KernelEmitter,
-            hooks::{count, index},
-            strips::{Common, Row, Span, Strip, StripRow},
-            threads::RangeValues,
+            guard_values::RangeValues,
+            kernel::KernelEmitter,
+            position::{count, index},
+            strip::{Row, Span, Strip, StripRow},
+            strips::Common,
         },
         llvm::{Result, internal},
     },

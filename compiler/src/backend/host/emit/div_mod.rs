@@ -16,8 +16,8 @@ use inkwell::{IntPredicate, values::IntValue};
 use crate::backend::{
     host::{
         emit::{
-            entry::KernelEmitter,
-            hooks::{Frame, index},
+            kernel::KernelEmitter,
+            position::{Frame, index},
         },
         plan::{Dividend, Division, Quotients},
     },

@@ -13,15 +13,12 @@
 //! A merged block is a block whose rows are as long as those of its parts together. The executor's worker threads run
 //! disjoint ranges of blocks.
 
-#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
-
 use inkwell::{
     IntPredicate,
-    basic_block::BasicBlock,
     builder::Builder,
     module::Linkage,
-    types::{BasicMetadataTypeEnum, BasicTypeEnum},
-    values::{BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue},
+    types::BasicMetadataTypeEnum,
+    values::{BasicValueEnum, FunctionValue, IntValue},
 };
 
 use crate::{
@@ -31,59 +28,17 @@ use crate::{
             emit::{
                 access_groups::Parallel,
                 frame::Offsets,
-                hooks::{Frame, HostHooks},
-                stop::Watch,
-                strips::Strip,
-                transpose::Replacement,
-                warps::Carried,
+                kernel::{Carried, KernelEmitter},
+                position::{Frame, array_alloca, fields, frame, place_of, receive},
+                state::HostHooks,
+                watch::Watch,
             },
-            plan::{Guard, MAX_ROW, MAX_THREADS, Plan},
+            plan::{MAX_ROW, MAX_THREADS, Plan},
         },
         llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
-        slot_type,
     },
-    ir::{self, LocalId, Type},
+    ir::{self, LocalId},
 };
-
-/// Emits one kernel.
-pub(crate) struct KernelEmitter<'a, 'ctx> {
-    /// Emits statements at the current position.
-    pub emitter: FunctionEmitter<'a, 'ctx>,
-    /// The values of special registers at the position.
-    pub hooks: &'a HostHooks<'a, 'ctx>,
-    /// The plan to emit.
-    pub plan: &'a Plan,
-    /// The layout of scratch memory.
-    pub offsets: &'a Offsets,
-    /// Annotates thread loops as parallel.
-    pub parallel: &'a Parallel<'ctx>,
-    /// Emits into the entry block, which contains every `alloca`.
-    pub allocas: Builder<'ctx>,
-    /// The slot of each private local, by the local's index.
-    pub own_slots: Vec<Option<PointerValue<'ctx>>>,
-    /// Guards around the position that hold for all lanes, where a warp is a block.
-    pub enclosing: Vec<Guard>,
-    /// The arrays of the warp, where a warp is a block.
-    pub carried: Carried<'ctx>,
-    /// The slot for the value of each rematerializable local in a row, by the local's index.
-    pub row_slots: Vec<Option<PointerValue<'ctx>>>,
-    /// The slots of the current row's `threadIdx.y` and `.z`.
-    pub row_index: [PointerValue<'ctx>; 2],
-    /// Number of threads in the block, an `i32`. A merged block counts as one.
-    pub threads: IntValue<'ctx>,
-    /// The basic block in which the current thread block ends.
-    pub block_end: BasicBlock<'ctx>,
-    /// Each region becomes a function ([`crate::backend::host::emit::outline`]).
-    pub outlines: bool,
-    /// The exit and the step of each [`Node::Loop`](crate::backend::host::plan::Node::Loop) around the position.
-    pub loops: Vec<(BasicBlock<'ctx>, BasicBlock<'ctx>)>,
-    /// The current strip, inside a strip-mined thread loop and where a warp is a block.
-    pub strip: Option<Strip<'ctx>>,
-    /// The replacements of loads and stores in the current iteration of a transposed loop.
-    pub replacements: Vec<Replacement<'ctx>>,
-    /// The functions of the plan's warp regions.
-    pub regions: &'a [FunctionValue<'ctx>],
-}
 
 /// Declares and fills the entry of a kernel with thread loops: it passes the fields of the context to the function that
 /// runs the blocks. That one is a separate function because only a parameter can be `noalias`.
@@ -104,7 +59,7 @@ pub(crate) fn declare_outer<'ctx>(
     let Some(BasicValueEnum::PointerValue(given)) = value.get_nth_param(0) else {
         return internal("the entry has no context");
     };
-    let fields = crate::backend::host::fibers::fields(&cx.types, &builder, given)?;
+    let fields = fields(&cx.types, &builder, given)?;
     builder.build_call(
         blocks,
         &[
@@ -266,93 +221,6 @@ fn read_config<'ctx>(types: &Types<'ctx>, builder: &Builder<'ctx>, value: Functi
     Ok(Start { frame, watch, blocks })
 }
 
-/// The frame of a launch configuration. `threadIdx` and `blockIdx` are zero.
-pub(crate) fn frame<'ctx>(
-    types: &Types<'ctx>,
-    builder: &Builder<'ctx>,
-    config: PointerValue<'ctx>,
-    scratch: PointerValue<'ctx>,
-    context: PointerValue<'ctx>,
-) -> Result<Frame<'ctx>> {
-    let int = types.context.i32_type();
-    let range = types.context.get_kind_id("range");
-    let field = |index: u64, name: &str, limit: Option<u64>| -> Result<IntValue<'ctx>> {
-        let at = types.context.i64_type().const_int(index, false);
-        // SAFETY: the ABI has eight 32-bit fields here.
-        let place = unsafe { builder.build_in_bounds_gep(int, config, &[at], "")? };
-        let value = builder.build_load(int, place, name)?.into_int_value();
-        if let (Some(limit), Some(load)) = (limit, value.as_instruction()) {
-            let bounds = [int.const_int(1, false).into(), int.const_int(limit, false).into()];
-            let set = load.set_metadata(types.context.metadata_node(&bounds), range);
-            set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
-        }
-        Ok(value)
-    };
-    let (grid_limit, block_limit) = (Some(1 << 31), Some(MAX_THREADS + 1));
-    let grid_dim =
-        [field(0, "gridDim.x", grid_limit)?, field(1, "gridDim.y", grid_limit)?, field(2, "gridDim.z", grid_limit)?];
-    let block_dim = [
-        field(3, "blockDim.x", block_limit)?,
-        field(4, "blockDim.y", block_limit)?,
-        field(5, "blockDim.z", block_limit)?,
-    ];
-    let dynamic_bytes = field(6, "dynamic_bytes", None)?;
-    let zeros = [int.const_zero(); 3];
-    let (row, rows) = (block_dim[0], [block_dim[1], block_dim[2]]);
-    Ok(Frame { thread: zeros, block: zeros, block_dim, grid_dim, row, rows, dynamic_bytes, scratch, context })
-}
-
-/// Converts a linear index to coordinates. `x` varies fastest.
-pub(crate) fn place_of<'ctx>(
-    types: &Types<'ctx>,
-    builder: &Builder<'ctx>,
-    number: IntValue<'ctx>,
-    [x, y, _]: [IntValue<'ctx>; 3],
-) -> Result<[IntValue<'ctx>; 3]> {
-    let wide = |value: IntValue<'ctx>| builder.build_int_z_extend(value, types.context.i64_type(), "");
-    let (wide_x, wide_y) = (wide(x)?, wide(y)?);
-    let rows = builder.build_int_unsigned_div(number, wide_x, "")?;
-    let x = builder.build_int_unsigned_rem(number, wide_x, "")?;
-    let y = builder.build_int_unsigned_rem(rows, wide_y, "")?;
-    let z = builder.build_int_unsigned_div(rows, wide_y, "")?;
-    let narrow = |value| builder.build_int_truncate(value, types.context.i32_type(), "");
-    Ok([narrow(x)?, narrow(y)?, narrow(z)?])
-}
-
-/// Loads the launch's arguments into the locals of the parameters. No statement assigns these locals.
-pub(crate) fn receive<'ctx>(
-    emitter: &FunctionEmitter<'_, 'ctx>,
-    function: &ir::Function,
-    slots: PointerValue<'ctx>,
-) -> Result<()> {
-    let types = emitter.cx.types;
-    let mut next = 0;
-    for &local in &function.params {
-        let info = &function.locals[local];
-        let cell = crate::backend::host::emit::hooks::known_offset(emitter, slots, 8 * next)?;
-        next += slot_type(info.ty).cells() as u64;
-        let value = emitter.builder.build_load(types.memory(info.ty)?, cell, &info.name)?;
-        if info.ty == Type::BOOL {
-            // The host passes a byte. Every nonzero value is true.
-            let byte = value.into_int_value();
-            let zero = byte.get_type().const_zero();
-            let value = emitter.builder.build_int_compare(IntPredicate::NE, byte, zero, "")?;
-            emitter.set_local(local, value.into())?;
-            continue;
-        }
-        if let (true, BasicTypeEnum::IntType(int)) = (info.nonneg, types.memory(info.ty)?) {
-            let minimum = 1_u64 << (int.get_bit_width() - 1);
-            let bounds = [int.const_zero().into(), int.const_int(minimum, false).into()];
-            if let Some(load) = value.as_instruction_value() {
-                let set = load.set_metadata(types.context.metadata_node(&bounds), types.context.get_kind_id("range"));
-                set.or_else(|error| internal(format!("LLVM takes no range: {error}")))?;
-            }
-        }
-        emitter.set_local(local, value)?;
-    }
-    Ok(())
-}
-
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Allocates the slots of private locals, and the local arrays that are not live across a barrier.
     pub(crate) fn declare_own(&mut self) -> Result<()> {
@@ -366,7 +234,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let mut arrays = vec![None; function.local_arrays.len()];
         for (id, array) in function.local_arrays.iter() {
             if self.offsets.array(id).is_none() {
-                arrays[id.index()] = Some(crate::backend::host::array_alloca(cx, &self.allocas, array)?);
+                arrays[id.index()] = Some(array_alloca(cx, &self.allocas, array)?);
             }
         }
         *self.hooks.arrays.borrow_mut() = arrays;

@@ -29,11 +29,12 @@ use crate::{
         host::{
             emit::{
                 access_groups::Shape,
-                entry::KernelEmitter,
-                hooks::{Frame, count, index},
+                kernel::KernelEmitter,
+                position::{Frame, count, index},
                 prefetch::Lines,
                 row_bounds::RowBounds,
-                strips::{Common, StripRow},
+                strip::StripRow,
+                strips::Common,
             },
             plan::{Guard, Segment, Specialized, analysis::fixed_rows},
         },

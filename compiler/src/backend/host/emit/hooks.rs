@@ -10,32 +10,21 @@
 //! | loop iterations and calls | polls for cancellation, where [`Polling`] requires them |
 //! | accesses in sanitized code | calls that record them first |
 
-#![expect(unsafe_code, reason = "inkwell's getelementptr is unsafe")]
-
-use std::cell::{Cell, RefCell};
-
 use inkwell::{
     AtomicOrdering, FloatPredicate,
-    basic_block::BasicBlock,
-    types::BasicTypeEnum,
-    values::{AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue},
+    values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
 use weft_artifact::{HostContext, Scalar};
 
 use crate::{
-    analysis::Rematerializable,
     backend::{
         host::{
-            checked::{
-                calls::{self, Instrumentation},
-                seen::Seen,
-            },
-            emit::{clock, frame::Offsets, stop::Watch},
+            checked::calls,
+            emit::{clock, position::known_offset, state::HostHooks},
             fibers,
-            plan::Polling,
         },
         llvm::{
-            AccessSite, FunctionEmitter, Hooks, OperandValue, Result, Types,
+            AccessSite, FunctionEmitter, Hooks, OperandValue, Result,
             atomic::{instruction, parts},
             float, int, internal,
         },
@@ -46,162 +35,6 @@ use crate::{
     },
     source::Span,
 };
-
-/// The position of a thread in its launch, and its memory. All integers are `i32`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<'ctx> {
-    /// `threadIdx`.
-    pub thread: [IntValue<'ctx>; 3],
-    /// `blockIdx`.
-    pub block: [IntValue<'ctx>; 3],
-    /// `blockDim`.
-    pub block_dim: [IntValue<'ctx>; 3],
-    /// `gridDim`.
-    pub grid_dim: [IntValue<'ctx>; 3],
-    /// Trip count of the loop along `x`: `blockDim.x`, the length of a row of merged blocks or of a part of it, or 32
-    /// where a warp is a block.
-    pub row: IntValue<'ctx>,
-    /// Number of rows along `y` and `z`.
-    pub rows: [IntValue<'ctx>; 2],
-    /// Bytes of dynamic shared memory.
-    pub dynamic_bytes: IntValue<'ctx>,
-    /// The worker's scratch memory.
-    pub scratch: PointerValue<'ctx>,
-    /// The context of the call.
-    pub context: PointerValue<'ctx>,
-}
-
-/// Number of integers that a frame is passed as.
-const FRAME_INTS: usize = 13;
-
-impl<'ctx> Frame<'ctx> {
-    /// The types of a frame that is passed to a device function.
-    pub(crate) fn types(types: &Types<'ctx>) -> Vec<BasicTypeEnum<'ctx>> {
-        let mut all = vec![types.context.i32_type().into(); FRAME_INTS];
-        let pointer: BasicTypeEnum<'ctx> = types.pointer(Space::Generic).into();
-        all.extend([pointer, pointer]);
-        all
-    }
-
-    /// Index of the parameter that is the scratch memory.
-    pub(crate) const SCRATCH: u32 = FRAME_INTS as u32;
-
-    /// The frame as a device function's first arguments.
-    pub(crate) fn values(&self) -> Vec<BasicMetadataValueEnum<'ctx>> {
-        let ints = [self.thread, self.block, self.block_dim, self.grid_dim];
-        let mut all: Vec<_> = ints.iter().flatten().map(|&int| int.into()).collect();
-        all.push(self.dynamic_bytes.into());
-        all.push(self.scratch.into());
-        all.push(self.context.into());
-        all
-    }
-
-    /// The frame that a device function receives, and the number of its parameters.
-    pub(crate) fn received(function: inkwell::values::FunctionValue<'ctx>) -> Result<(Self, usize)> {
-        let mut ints = Vec::with_capacity(FRAME_INTS);
-        for index in 0..FRAME_INTS {
-            match function.get_nth_param(index as u32) {
-                Some(BasicValueEnum::IntValue(value)) => ints.push(value),
-                _ => return internal("a device function without its frame"),
-            }
-        }
-        let Some(BasicValueEnum::PointerValue(scratch)) = function.get_nth_param(FRAME_INTS as u32) else {
-            return internal("a device function without scratch memory");
-        };
-        let Some(BasicValueEnum::PointerValue(context)) = function.get_nth_param(FRAME_INTS as u32 + 1) else {
-            return internal("a device function without its context");
-        };
-        let three = |from: usize| [ints[from], ints[from + 1], ints[from + 2]];
-        let frame = Self {
-            thread: three(0),
-            block: three(3),
-            block_dim: three(6),
-            grid_dim: three(9),
-            row: ints[6],
-            rows: [ints[7], ints[8]],
-            dynamic_bytes: ints[12],
-            scratch,
-            context,
-        };
-        Ok((frame, FRAME_INTS + 2))
-    }
-}
-
-/// The hooks of one function of the host.
-pub(crate) struct HostHooks<'a, 'ctx> {
-    offsets: &'a Offsets,
-    /// The current thread.
-    pub frame: Cell<Frame<'ctx>>,
-    /// Values of [`SpecialRegister::OfRow`]: the index, quotients and remainders of the first thread in a part of a
-    /// row. Where a warp is a block: the warp's coordinates in its block, and the number of warps in a row.
-    pub of_row: RefCell<Vec<IntValue<'ctx>>>,
-    /// Addresses of the cell arrays on the stack, by the shared array's index, where a warp is a block.
-    pub cells: RefCell<Vec<Option<PointerValue<'ctx>>>>,
-    /// Addresses of the current thread's local arrays, by index.
-    pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
-    /// Target of a kernel's `return`. A device function returns to its caller.
-    pub return_to: Cell<Option<BasicBlock<'ctx>>>,
-    /// Records accesses for the sanitizer, in sanitized code.
-    pub instrumentation: Option<Instrumentation<'a>>,
-    /// The sanitizer's state that accesses are compared with, in sanitized code.
-    pub seen: Cell<Option<Seen<'ctx>>>,
-    /// Each thread has a stack of its own: it runs on a fiber.
-    pub stacks: bool,
-    /// The loops and calls at which threads poll.
-    pub polling: &'a Polling,
-    /// The function's rematerializable locals.
-    pub fixed: &'a Rematerializable,
-    /// The cancellation flag that thread loops poll.
-    pub watch: Cell<Option<Watch<'ctx>>>,
-    /// Target of a poll that finds the launch cancelled.
-    pub stop_to: Cell<Option<BasicBlock<'ctx>>>,
-    /// Number of the next `activemask` site.
-    pub next_site: Cell<u32>,
-}
-
-impl<'a, 'ctx> HostHooks<'a, 'ctx> {
-    /// Hooks with an initial frame.
-    pub(crate) fn new(
-        offsets: &'a Offsets,
-        frame: Frame<'ctx>,
-        (polling, fixed): (&'a Polling, &'a Rematerializable),
-    ) -> Self {
-        Self {
-            offsets,
-            frame: Cell::new(frame),
-            of_row: RefCell::default(),
-            cells: RefCell::default(),
-            arrays: RefCell::default(),
-            return_to: Cell::new(None),
-            instrumentation: None,
-            seen: Cell::new(None),
-            stacks: false,
-            polling,
-            fixed,
-            watch: Cell::new(None),
-            stop_to: Cell::new(None),
-            next_site: Cell::new(0),
-        }
-    }
-
-    /// Reloads the state that accesses are compared with, in sanitized code. The preceding operation may have changed
-    /// it.
-    pub(crate) fn reload(&self, emitter: &FunctionEmitter<'_, 'ctx>) -> Result<()> {
-        self.seen.get().map_or(Ok(()), |seen| seen.reload(emitter))
-    }
-
-    /// Number of a function's first `activemask` site. Numbers are unique in a module.
-    pub(crate) fn first_site(function: FuncId) -> u32 {
-        (function.index() as u32) << 16
-    }
-
-    /// Returns a new site number.
-    fn site(&self) -> u32 {
-        let site = self.next_site.get();
-        self.next_site.set(site + 1);
-        site
-    }
-}
 
 /// Whether an operation accesses shared memory. One OS thread runs all threads of a block and switches between them
 /// only in calls, so no other thread runs between two instructions.
@@ -262,45 +95,6 @@ fn lane_bits<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, cells: PointerValue<'ctx
     let set = builder.build_and(states, wanted, "")?;
     let set = builder.build_int_compare(inkwell::IntPredicate::NE, set, bytes.const_zero(), "")?;
     int(builder.build_bit_cast(set, context.i32_type(), "")?)
-}
-
-/// `base + bytes`. The result must be in the memory that `base` points into.
-pub(crate) fn byte_offset<'ctx>(
-    emitter: &FunctionEmitter<'_, 'ctx>,
-    base: PointerValue<'ctx>,
-    bytes: IntValue<'ctx>,
-) -> Result<PointerValue<'ctx>> {
-    let byte = emitter.cx.types.context.i8_type();
-    // SAFETY: one index on a byte is a valid getelementptr; the caller guarantees that it is in bounds.
-    Ok(unsafe { emitter.builder.build_in_bounds_gep(byte, base, &[bytes], "")? })
-}
-
-/// `base + offset` for a constant number of bytes.
-pub(crate) fn known_offset<'ctx>(
-    emitter: &FunctionEmitter<'_, 'ctx>,
-    base: PointerValue<'ctx>,
-    offset: u64,
-) -> Result<PointerValue<'ctx>> {
-    byte_offset(emitter, base, emitter.cx.types.context.i64_type().const_int(offset, false))
-}
-
-/// `a + b` for two `i32`. The operands and the sum must not be negative.
-pub(crate) fn count<'ctx>(
-    emitter: &FunctionEmitter<'_, 'ctx>,
-    a: IntValue<'ctx>,
-    b: IntValue<'ctx>,
-) -> Result<IntValue<'ctx>> {
-    let sum = emitter.builder.build_int_nuw_add(a, b, "")?;
-    if sum.as_instruction().is_some() {
-        // SAFETY: the sum is the addition that was just built, which supports the flag.
-        unsafe { inkwell::llvm_sys::core::LLVMSetNSW(sum.as_value_ref(), 1) };
-    }
-    Ok(sum)
-}
-
-/// A nonnegative `i32`, extended to index memory.
-pub(crate) fn index<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, value: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
-    Ok(emitter.builder.build_int_z_extend(value, emitter.cx.types.context.i64_type(), "")?)
 }
 
 impl<'ctx> HostHooks<'_, 'ctx> {

@@ -21,7 +21,7 @@ use inkwell::{
 use crate::{
     backend::{
         host::{
-            emit::{entry::KernelEmitter, transpose::WIDTH},
+            emit::{kernel::KernelEmitter, register_transpose::WIDTH},
             plan::{Segment, TransposedRows},
         },
         llvm::{Result, internal},

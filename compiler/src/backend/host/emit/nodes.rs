@@ -22,8 +22,8 @@ use crate::{
         host::{
             checked::calls,
             emit::{
-                entry::KernelEmitter,
-                hooks::{byte_offset, index, known_offset},
+                kernel::KernelEmitter,
+                position::{byte_offset, index, known_offset},
             },
             plan::{Guard, MaskId, Node},
         },

@@ -18,10 +18,10 @@ use crate::{
     backend::{
         host::{
             emit::{
-                entry::KernelEmitter,
-                hooks::{Frame, HostHooks},
-                stop::Watch,
-                warps::Carried,
+                kernel::{Carried, KernelEmitter},
+                position::{Frame, fields},
+                state::HostHooks,
+                watch::Watch,
             },
             plan::{Guard, Segment, Specialized, XorPartners},
         },
@@ -68,7 +68,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
         let (frame, _) = Frame::received(value)?;
         let hooks = HostHooks::new(self.offsets, frame, (&self.plan.polling, &self.plan.fixed));
-        let config = crate::backend::host::fibers::fields(&cx.types, &allocas, frame.context)?.config;
+        let config = fields(&cx.types, &allocas, frame.context)?.config;
         hooks.watch.set(Some(Watch::of(&cx.types, &allocas, config)?));
         let mut emitter = FunctionEmitter::new(cx, function, value, &hooks);
         let body = emitter.current()?;

@@ -18,9 +18,9 @@ use crate::backend::{
     host::{
         emit::{
             access_groups::Shape,
-            entry::KernelEmitter,
-            hooks::{count, index},
-            threads::{GuardValues, RangeValues},
+            guard_values::{GuardValues, RangeValues},
+            kernel::KernelEmitter,
+            position::{count, index},
         },
         plan::{Guard, LANES, ResidueClass, Runs, Segment, Specialized, XorPartners},
     },

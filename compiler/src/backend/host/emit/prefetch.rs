@@ -17,8 +17,8 @@ use crate::{
     backend::{
         host::{
             emit::{
-                entry::KernelEmitter,
-                hooks::{Frame, count},
+                kernel::KernelEmitter,
+                position::{Frame, count},
             },
             plan::{IterationPrefetch, Segment, Stream, StridePrefetch, streams},
         },

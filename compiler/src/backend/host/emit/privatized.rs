@@ -21,11 +21,7 @@ use inkwell::{
 use crate::{
     backend::{
         host::{
-            emit::{
-                access_groups::Shape,
-                entry::KernelEmitter,
-                hooks::{known_offset, step},
-            },
+            emit::{access_groups::Shape, hooks::step, kernel::KernelEmitter, position::known_offset},
             plan::{COMBINED_ELEMENTS, Privatized},
         },
         llvm::{OperandValue, Result, internal},

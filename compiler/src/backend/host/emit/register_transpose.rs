@@ -9,9 +9,12 @@ use inkwell::{
 };
 
 use crate::backend::{
-    host::emit::entry::KernelEmitter,
+    host::emit::kernel::KernelEmitter,
     llvm::{Result, internal},
 };
+
+/// Lanes of a strip, and the number of iterations that are loaded at a time.
+pub(crate) const WIDTH: u32 = 16;
 
 /// Bytes of a part, which shuffle instructions do not cross.
 pub(crate) const PART: u32 = 16;

@@ -16,8 +16,8 @@ use crate::{
         host::{
             emit::{
                 access_groups::Shape,
-                entry::KernelEmitter,
-                hooks::{Frame, count, index},
+                kernel::KernelEmitter,
+                position::{Frame, count, index},
             },
             plan::{Form, Forms, Guard, SplitCondition},
         },

@@ -14,7 +14,7 @@ use inkwell::{IntPredicate, values::IntValue};
 use crate::{
     backend::{
         host::{
-            emit::{entry::KernelEmitter, hooks::index, threads::RangeValues},
+            emit::{guard_values::RangeValues, kernel::KernelEmitter, position::index},
             plan::{ScaledGuard, Segment},
         },
         llvm::{Result, internal},

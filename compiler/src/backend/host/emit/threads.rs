@@ -32,8 +32,9 @@ use crate::{
         host::{
             emit::{
                 access_groups::Shape,
-                entry::KernelEmitter,
-                hooks::{Frame, byte_offset, count, index, known_offset},
+                guard_values::{GuardValues, RangeValues},
+                kernel::KernelEmitter,
+                position::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
             },
             plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only},
@@ -42,23 +43,6 @@ use crate::{
     },
     ir::{CompareOp, LocalId, Stmt},
 };
-
-/// The values of a [`Guard`] for one row.
-pub(crate) struct GuardValues<'ctx> {
-    pub(crate) ranges: Vec<RangeValues<'ctx>>,
-    /// Conditions that are uniform in the row. With `true`, the condition must be false.
-    pub(crate) rows: Vec<(IntValue<'ctx>, bool)>,
-}
-
-/// A [`Range`] for one row, with both sides in 64 bits. `value` is that of the row's first thread; `bound` includes the
-/// range's factor and summand.
-#[derive(Clone, Debug)]
-pub(crate) struct RangeValues<'ctx> {
-    pub(crate) value: IntValue<'ctx>,
-    pub(crate) op: CompareOp,
-    pub(crate) bound: IntValue<'ctx>,
-    pub(crate) wraps: bool,
-}
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits `for i in from..to: body(i)` on `i32`. Returns the first block of the body and the latch branch.

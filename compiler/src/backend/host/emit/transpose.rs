@@ -24,25 +24,25 @@
 use inkwell::{
     IntPredicate,
     types::{BasicTypeEnum, VectorType},
-    values::{BasicValueEnum, IntValue, PointerValue, VectorValue},
+    values::{IntValue, PointerValue, VectorValue},
 };
 
 use crate::{
     backend::{
         host::{
             emit::{
-                entry::KernelEmitter, hooks::index, lane_trip_counts::IterationCounts, prefetch::FIRST,
-                register_transpose::PART,
+                kernel::{KernelEmitter, Replacement},
+                lane_trip_counts::IterationCounts,
+                position::index,
+                prefetch::FIRST,
+                register_transpose::{PART, WIDTH},
             },
             plan::{TransposedLoad, TransposedRows},
         },
         llvm::{Result, internal},
     },
-    ir::{ExprId, Space, Type},
+    ir::{Space, Type},
 };
-
-/// Lanes of a strip, and the number of iterations that are loaded at a time.
-pub(crate) const WIDTH: u32 = 16;
 
 /// Bytes of the widest vector.
 const VECTOR: u32 = 64;
@@ -53,17 +53,6 @@ const MAX_PARTIAL_ITERATIONS: u32 = 4;
 /// Prefetch distance along a row, in bytes. Sixteen rows at distances of a power of two compete for the few ways of one
 /// cache set, and hardware does not prefetch far in 16 streams.
 pub(crate) const AHEAD: u32 = 256;
-
-/// The replacement of a load or a store in an iteration.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Replacement<'ctx> {
-    /// Of a load: the element of each lane.
-    PerLane(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
-    /// Of a load: one value for all lanes.
-    Uniform(ExprId, BasicValueEnum<'ctx>),
-    /// Of a store, or of a load of what it stores: the element of each lane, which is stored after the iterations.
-    Stored(ExprId, PointerValue<'ctx>, BasicTypeEnum<'ctx>),
-}
 
 /// An array for the elements of an access in several iterations: loaded before them, or stored after them.
 pub(crate) struct RowBuffer<'ctx> {

@@ -19,9 +19,10 @@ use crate::{
     backend::{
         host::{
             emit::{
-                entry::KernelEmitter,
+                kernel::KernelEmitter,
                 lane_trip_counts::IterationCounts,
-                transpose::{AHEAD, RowBuffer, WIDTH, vector_of},
+                register_transpose::WIDTH,
+                transpose::{AHEAD, RowBuffer, vector_of},
             },
             plan::{AliasCheck, TransposedStore},
         },

@@ -30,10 +30,10 @@ use crate::{
         host::{
             emit::{
                 access_groups::Shape,
-                entry::KernelEmitter,
-                hooks::{Frame, index, known_offset},
-                strips::{Span, Strip},
-                threads::{GuardValues, RangeValues},
+                guard_values::{GuardValues, RangeValues},
+                kernel::{Carried, KernelEmitter},
+                position::{Frame, index, known_offset},
+                strip::{Span, Strip},
             },
             plan::{Guard, LANES, Node, Segment, analysis::fixed_rows},
         },
@@ -50,18 +50,6 @@ const CELLS: u64 = 3 * LANES;
 
 /// Alignment of a warp's arrays: that of a vector.
 const ALIGN: u32 = 64;
-
-/// The arrays of a warp that is a block: values that are live across barriers, masks, and cells, through which lanes
-/// exchange values.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Carried<'ctx> {
-    /// Context arrays, by the local's index.
-    pub locals: Vec<Option<PointerValue<'ctx>>>,
-    /// Masks, by number.
-    pub masks: Vec<Option<PointerValue<'ctx>>>,
-    /// Cell arrays, by the shared array's index.
-    cells: Vec<Option<PointerValue<'ctx>>>,
-}
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Allocates the arrays of a warp on the stack, once for each copy of the body. Because their length is constant,

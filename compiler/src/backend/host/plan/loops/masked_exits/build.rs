@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::for_each_mention,
-    backend::host::plan::{analysis::liveness::Uses, loops::masked_exits::is_exit},
+    backend::host::plan::analysis::liveness::Uses,
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
         LocalKind, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_stmt,
@@ -290,4 +290,11 @@ impl Build<'_> {
         });
         whole.then(|| self.push(kind, ty))
     }
+}
+
+/// Whether a branch only leaves the loop, possibly after some assignments.
+pub(crate) fn is_exit(then: &[Stmt], otherwise: &[Stmt]) -> bool {
+    let Some((last, rest)) = then.split_last() else { return false };
+    let plain = rest.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
+    plain && matches!(last.kind, StmtKind::Break) && otherwise.is_empty()
 }

@@ -48,7 +48,7 @@ use crate::{
     normalize::jumps,
     source::Span,
 };
-use build::Build;
+use build::{Build, is_exit};
 
 /// Most calls of math functions in a masked loop: the code of each is inlined.
 const MAX_MATH_CALLS: u32 = 16;
@@ -280,13 +280,6 @@ fn rewrite(
         },
         at,
     ))
-}
-
-/// Whether a branch only leaves the loop, possibly after some assignments.
-fn is_exit(then: &[Stmt], otherwise: &[Stmt]) -> bool {
-    let Some((last, rest)) = then.split_last() else { return false };
-    let plain = rest.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..)));
-    plain && matches!(last.kind, StmtKind::Break) && otherwise.is_empty()
 }
 
 /// The uniform counter of a loop.

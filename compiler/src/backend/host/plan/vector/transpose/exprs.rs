@@ -13,7 +13,7 @@ use crate::{
             vectorizable,
         },
         plan_ir::guards::Peeler,
-        vector::transpose::{Known, Transposition},
+        vector::transpose::transposition::{Known, Transposition},
     },
     ir::{Class, Expr, ExprId, ExprKind, Leaf, LocalId, Space, Type},
 };

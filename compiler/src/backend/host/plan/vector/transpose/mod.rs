@@ -16,16 +16,16 @@
 //! or operations. Each access is uniform across threads, contiguous across threads, or along a row. No address is
 //! loaded that the program does not load: an *early load* (one that executes before its iteration) may depend on
 //! `k != i` only, and the emitted code computes up to which iteration all threads execute all loads. The loop must not
-//! write what is loaded early, except by
-//! [stores along rows](stores) with an alias check. Lanes may have
-//! different trip counts (`loops/lane_trip_counts`), if the body has no effect for lanes that have left.
+//! write what is loaded early, except by [stores along rows](stores) with an alias check. Lanes may have different trip
+//! counts (`loops/interchange/lane_trip_counts`), if the body has no effect for lanes that have left.
 //!
 //! Pays for one to four rows per loop, on CPUs with masked vectors.
 
 mod exprs;
 mod stores;
+mod transposition;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
@@ -37,7 +37,10 @@ use crate::{
             InterchangedLoops, LaneTripCounts, Node, Segment, Strips, TransposedLoad, TransposedRows, for_each_segment,
             guards::Peeler,
         },
-        vector::transpose::{exprs::MAX_EXPRS, stores::Written},
+        vector::transpose::{
+            exprs::MAX_EXPRS,
+            transposition::{Known, Transposition, Written},
+        },
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind,
@@ -120,39 +123,6 @@ fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut V
         nodes.push(node);
     }
     Some(())
-}
-
-/// The values of an iteration's locals, in terms of the counter and of loop-invariant values; `None` if a value is
-/// unknown.
-pub(crate) type Known = BTreeMap<LocalId, Option<ExprId>>;
-
-/// The analysis of one loop with strided accesses.
-pub(crate) struct Transposition<'a, 'b> {
-    pub(crate) peeler: &'a mut Peeler<'b>,
-    pub(crate) counter: LocalId,
-    /// Lanes have different trip counts.
-    lane_trip_counts: Option<LaneTripCounts>,
-    /// The number of branches around the current statement, except the test whether a lane has the iteration.
-    branches: usize,
-    /// Locals that an iteration assigns.
-    pub(crate) assigned: BTreeSet<LocalId>,
-    /// Locals that threads load from their contexts when an iteration begins.
-    pub(crate) fetched: BTreeSet<LocalId>,
-    /// An iteration stores something.
-    stores: bool,
-    /// An iteration has a contiguous load, or divides integers: inactive lanes must not execute it.
-    touches: bool,
-    pub(crate) loads: Vec<TransposedLoad>,
-    pub(crate) written: Written,
-    /// For each early load: the list of statements that contains it.
-    lists: Vec<usize>,
-    /// The number of lists before the current statement, and those around the current statement.
-    n_lists: usize,
-    around: Vec<usize>,
-    /// Conditions that hold unless the counter is one of the values in `partial`.
-    unconditional_tests: BTreeSet<ExprId>,
-    partial: Vec<ExprId>,
-    pub(crate) uniform_loads: Vec<(ExprId, ExprId)>,
 }
 
 impl<'a, 'b> Transposition<'a, 'b> {

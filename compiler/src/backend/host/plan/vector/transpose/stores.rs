@@ -8,42 +8,17 @@
 //! element that the iteration stores later; a load of the element that the iteration has stored before reads the
 //! buffer.
 
-use std::collections::BTreeMap;
-
 use crate::{
     analysis::same,
     backend::host::plan::{
         plan_ir::{AliasCheck, TransposedLoad, TransposedStore},
-        vector::transpose::{Known, Transposition},
+        vector::transpose::transposition::{Known, Transposition, Written},
     },
     ir::{Class, ExprId, Space, Type, for_each_expr},
 };
 
 /// Iterations that run between two transposes.
 const ITERATIONS: i64 = 16;
-
-/// The stores of a loop, and the loads that they may alias.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    /// Stores along rows.
-    pub(crate) rows: Vec<TransposedStore>,
-    /// By the pointer of such a store: the number of the store, and the pointer that replaces it in
-    /// `TransposedRows::unconditional`.
-    copies: BTreeMap<ExprId, (usize, ExprId)>,
-    /// Early loads from memory that may be written: the number of the load, and the number of stores along rows that
-    /// precede it in an iteration.
-    unsure: Vec<(usize, usize)>,
-    /// The loop has a store that is not along rows.
-    elsewhere: bool,
-    /// The loop has a load from memory that may be written, and this load is not early.
-    reads: bool,
-}
-
-impl Written {
-    pub(crate) fn copy_of(&self, pointer: ExprId) -> Option<ExprId> {
-        self.copies.get(&pointer).map(|(_, copy)| *copy)
-    }
-}
 
 impl Transposition<'_, '_> {
     /// Records a store whose address is uniform across threads, contiguous across threads, or along a row. `None` if it

@@ -1,18 +1,21 @@
-//! Imports in the CPU planner: a pass imports the plan's IR and the analyses, and no other pass. The imports have no
-//! circle, except among the files of one pass.
+//! Imports in the CPU back end: a pass of the planner imports the plan's IR and the analyses, and no other pass; and no
+//! files import each other, directly or through others.
 
 use std::collections::BTreeMap;
 
 use crate::support::{code, files};
 
-/// The planner.
-const PLAN: &str = "compiler/src/backend/host/plan/";
+/// The back end.
+const HOST: &str = "compiler/src/backend/host/";
 
 /// Its module.
-const ROOT: &str = "crate::backend::host::plan";
+const ROOT: &str = "crate::backend::host";
 
-/// The folders that all passes use. In the other folders, each file or folder is one pass.
-const SHARED: [&str; 2] = ["analysis", "plan_ir"];
+/// The planner's module, below [`ROOT`].
+const PLAN: &str = "plan";
+
+/// The modules of the planner that all passes use. In the planner's other folders, each file or folder is one pass.
+const SHARED: [&str; 2] = ["plan::analysis", "plan::plan_ir"];
 
 /// The imports of a module.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,10 +26,10 @@ struct Imports {
     exported: Vec<String>,
 }
 
-/// The modules of the planner, by their names below [`ROOT`].
+/// The modules of the back end, by their names below [`ROOT`].
 fn modules() -> BTreeMap<String, Imports> {
     let module = |path: String| {
-        let inside = path.trim_start_matches(PLAN).trim_end_matches(".rs");
+        let inside = path.trim_start_matches(HOST).trim_end_matches(".rs");
         let name = if inside == "mod" { "" } else { inside.trim_end_matches("/mod") }.replace('/', "::");
         let own = if name.is_empty() { ROOT.to_owned() } else { format!("{ROOT}::{name}") };
         let text = code(&path);
@@ -34,7 +37,8 @@ fn modules() -> BTreeMap<String, Imports> {
         let imports = imports(&own, text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default());
         (name, imports)
     };
-    files(&[PLAN.trim_end_matches('/')], "rs").into_iter().map(module).collect()
+    let paths = files(&[HOST.trim_end_matches('/')], "rs").into_iter();
+    paths.filter(|path| !path.starts_with(&format!("{HOST}tests/"))).map(module).collect()
 }
 
 /// The imports in the text of the module `own`, without comments.
@@ -46,14 +50,18 @@ fn imports(own: &str, text: &str) -> Imports {
         Some(("super", rest)) => format!("{}::{rest}", own.rsplit_once("::").map_or("", |(parent, _)| parent)),
         _ => format!("{own}::{path}"),
     };
+    let declared = text.lines().filter_map(|line| line.strip_suffix(';')?.split_once("mod "));
+    let children = declared.map(|(_, child)| format!("{child}::"));
+    let heads: Vec<String> = ["crate::", "super::"].map(str::to_owned).into_iter().chain(children).collect();
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let statement = line.split_once("use ").filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
         let Some((before, first)) = statement else {
-            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
-            let paths = ["crate::", "super::"].iter().flat_map(|head| line.match_indices(head));
-            let path = |(at, _): (usize, &str)| absolute(line[at..].split(|c| !is_part(c)).next().unwrap_or_default());
-            imports.used.extend(paths.map(path));
+            let starts = heads.iter().flat_map(|head| line.match_indices(head.as_str()).map(|(at, _)| at));
+            let starts = starts.filter(|&at| !line[..at].ends_with(is_part));
+            let path = |at: usize| absolute(line[at..].split(|c| !is_part(c)).next().unwrap_or_default());
+            imports.used.extend(starts.map(path));
             continue;
         };
         let mut tree = first.to_owned();
@@ -97,14 +105,15 @@ fn expand(before: &str, tree: &str, paths: &mut Vec<String>) {
 
 #[test]
 fn imports_are_written_out() {
-    let text = "use crate::{\n    a::{self, B, c::{D as E, F}},\n};\npub(crate) use g::H;\nuse super::I;\nfn f(j: &crate::k::J) { super::l() }\n";
-    let used =
-        ["crate::a", "crate::a::B", "crate::a::c::D", "crate::a::c::F", "crate::m::I", "crate::k::J", "crate::m::l"];
-    let expected = Imports { used: used.map(str::to_owned).into(), exported: vec!["crate::m::n::g::H".to_owned()] };
+    let text = "mod o;\nuse crate::{\n    a::{self, B, c::{D as E, F}},\n};\npub(crate) use g::H;\nuse super::I;\n\
+                fn f(j: &crate::k::J) { super::l() + o::p() }\n";
+    let used = ["a", "a::B", "a::c::D", "a::c::F", "m::I", "k::J", "m::l", "m::n::o::p"];
+    let used = used.map(|path| format!("crate::{path}")).into();
+    let expected = Imports { used, exported: vec!["crate::m::n::g::H".to_owned()] };
     assert_eq!(imports("crate::m::n", text), expected);
 }
 
-/// The module of the planner that defines what a path names; `None` for a path outside of the planner.
+/// The module of the back end that defines what a path names; `None` for a path outside of it.
 fn definer<'a>(modules: &'a BTreeMap<String, Imports>, path: &str) -> Option<&'a str> {
     let inside = match path.strip_prefix(ROOT)? {
         "" => "",
@@ -119,65 +128,60 @@ fn definer<'a>(modules: &'a BTreeMap<String, Imports>, path: &str) -> Option<&'a
     again.map_or(Some(name), |path| definer(modules, path))
 }
 
-/// The pass that a module belongs to, or the module itself if it belongs to none.
-fn unit(module: &str) -> String {
-    let is_shared = SHARED.iter().any(|folder| is_in(module, folder));
-    if is_shared { module.to_owned() } else { module.split("::").take(2).collect::<Vec<_>>().join("::") }
-}
-
-/// Whether a module is a folder or in it.
-fn is_in(module: &str, folder: &str) -> bool {
-    module.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-}
-
-/// For each unit, the units whose items it uses.
-fn units() -> BTreeMap<String, Vec<String>> {
+/// For each module, the other modules whose items it uses.
+fn used() -> BTreeMap<String, Vec<String>> {
     let modules = modules();
-    let mut units = BTreeMap::<String, Vec<String>>::new();
-    for (name, imports) in &modules {
-        let own = unit(name);
-        let used = imports.used.iter().filter_map(|path| definer(&modules, path)).map(unit);
-        let others: Vec<String> = used.filter(|used| *used != own).collect();
-        units.entry(own).or_default().extend(others);
-    }
-    units
+    let used_by = |(name, imports): (&String, &Imports)| {
+        let used = imports.used.iter().filter_map(|path| definer(&modules, path));
+        (name.clone(), used.filter(|used| used != name).map(str::to_owned).collect())
+    };
+    modules.iter().map(used_by).collect()
+}
+
+/// Whether a module is `outer` or in it.
+fn is_in(module: &str, outer: &str) -> bool {
+    module.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 #[test]
 fn passes_do_not_know_each_other() {
-    let is_shared = |module: &str| SHARED.iter().any(|folder| is_in(module, folder));
+    let is_shared = |module: &str| SHARED.iter().any(|shared| is_in(module, shared));
     let mut faults = Vec::new();
-    for (unit, used) in units() {
+    for (module, used) in used() {
+        let names: Vec<&str> = module.split("::").collect();
         // The files beside the folders run passes, print plans and verify them.
-        if !unit.contains("::") && !is_shared(&unit) {
+        let is_beside = names.len() < 3 && !is_shared(&module);
+        if !is_in(&module, PLAN) || is_beside {
             continue;
         }
-        faults.extend(used.iter().filter(|used| !is_shared(used)).map(|used| format!("{unit} uses {used}")));
+        let pass = names.iter().take(3).copied().collect::<Vec<_>>().join("::");
+        let may_use = |used: &String| is_shared(used) || (!is_shared(&module) && is_in(used, &pass));
+        faults.extend(used.iter().filter(|used| !may_use(used)).map(|used| format!("{module} uses {used}")));
     }
     assert!(faults.is_empty(), "move what passes share into `analysis` or `plan_ir`\n{}", faults.join("\n"));
 }
 
 #[test]
 fn imports_have_no_circle() {
-    /// Searches for a circle through the last unit of `path`. Removes units that are in none.
-    fn search(units: &mut BTreeMap<String, Vec<String>>, path: &mut Vec<String>) -> Option<String> {
+    /// Searches for a circle through the last module of `path`. Removes modules that are in none.
+    fn search(used: &mut BTreeMap<String, Vec<String>>, path: &mut Vec<String>) -> Option<String> {
         let last = path.last()?.clone();
-        for used in units.get(&last).cloned().unwrap_or_default() {
-            if let Some(at) = path.iter().position(|unit| *unit == used) {
-                return Some(format!("{} → {used}", path[at..].join(" → ")));
+        for next in used.get(&last).cloned().unwrap_or_default() {
+            if let Some(at) = path.iter().position(|module| *module == next) {
+                return Some(format!("{} → {next}", path[at..].join(" → ")));
             }
-            path.push(used);
-            if let Some(circle) = search(units, path) {
+            path.push(next);
+            if let Some(circle) = search(used, path) {
                 return Some(circle);
             }
             path.pop();
         }
-        units.remove(&last);
+        used.remove(&last);
         None
     }
-    let mut units = units();
-    while let Some(first) = units.keys().next().cloned() {
-        let circle = search(&mut units, &mut vec![first]);
+    let mut used = used();
+    while let Some(first) = used.keys().next().cloned() {
+        let circle = search(&mut used, &mut vec![first]);
         assert!(circle.is_none(), "imports have a circle: {}", circle.unwrap_or_default());
     }
 }
