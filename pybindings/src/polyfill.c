@@ -39,6 +39,7 @@ hidden uint32_t arc4random(void) {
 old(double, hypot, (double x, double y), (x, y))
 old(double, pow, (double x, double y), (x, y))
 old(double, exp, (double x), (x))
+old(double, exp2, (double x), (x))
 old(double, log, (double x), (x))
 old(double, log2, (double x), (x))
 
