@@ -425,3 +425,15 @@ fn strides_and_touched_sectors_are_counted() {
     // One sector for each lane's load, and the row of stores, whose first sector was loaded.
     assert_eq!(memory.region(address).unwrap().touched_sectors(), 32 + 3);
 }
+
+#[test]
+fn lanes_that_return_early_are_not_waited_for() {
+    let body = "
+    setp.lt.u32 %p1, %r4, 20;
+    @!%p1 bra $L__BB0_1;
+    vote.sync.ballot.b32 %r5, %p1, -1;
+    st.global.b32 [%rd1], %r5;
+$L__BB0_1:";
+    let (x, _) = launch(&kernel(body), 1, 32, 1).unwrap();
+    assert_eq!(x, [[(1 << 20) - 1; 20].as_slice(), &[0; 12]].concat());
+}

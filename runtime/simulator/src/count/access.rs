@@ -399,7 +399,11 @@ pub(crate) fn local(lanes: Lanes) -> Count {
     let mut sum = Count { lanes: u64::from(lanes.mask.count_ones()), ..Count::default() };
     for word in 0..lanes.size.div_ceil(4) {
         let size = lanes.size.min(4);
-        let at = |lane: usize| ((lanes.addresses[lane] >> 2) + u64::from(word)) * 128 + lane as u64 * 4;
+        // The addresses of inactive lanes are arbitrary.
+        let at = |lane: usize| {
+            let number = (lanes.addresses[lane] >> 2).wrapping_add(u64::from(word));
+            number.wrapping_mul(128).wrapping_add(lane as u64 * 4)
+        };
         let physical = std::array::from_fn(at);
         let one = global(Lanes::new(&physical, lanes.mask, size));
         sum.requests += 1;

@@ -25,8 +25,18 @@ pub(super) fn blocks(function: &mut Function) {
     let successors: Vec<Vec<usize>> = (0..n).map(|block| successors(function, block, n)).collect();
     let joins = post_dominators(&successors, n);
     for (block, join) in joins.into_iter().enumerate() {
-        function.blocks[block].join = bounds[join] as u32;
+        function.blocks[block].join = if ends_lanes(function, bounds[join]) { count } else { bounds[join] } as u32;
     }
+}
+
+/// Whether lanes end at an instruction. `ptxas` makes a predicated exit of a branch to it, so lanes that take the branch
+/// do not wait there for the others.
+fn ends_lanes(function: &Function, at: usize) -> bool {
+    function.instructions.get(at).is_some_and(|instruction| {
+        instruction.guard.is_none()
+            && (matches!(instruction.operation, Operation::Exit)
+                || matches!(instruction.operation, Operation::Return) && function.is_kernel)
+    })
 }
 
 fn ends_block(operation: &Operation) -> bool {
