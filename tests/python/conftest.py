@@ -39,9 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device",
         action="append",
-        choices=(*DEVICES, "python", "all"),
+        choices=(*DEVICES, "python", "ptx", "all"),
         help="device to test: cpu, cuda or all; may be given several times (default: cpu, and cuda if there is a GPU); "
-        "python runs kernels by Python's interpreter, for which not all tests are made",
+        "python runs kernels by Python's interpreter, ptx in the simulator of PTX, for which not all tests are made",
     )
     parser.addoption(
         "--cpu-strategy",

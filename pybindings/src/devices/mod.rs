@@ -308,6 +308,11 @@ pub(crate) fn interprets() -> bool {
     read_settings().is_ok_and(|settings| settings.device == DeviceChoice::Python)
 }
 
+/// Whether the simulator of PTX runs the kernels of this process.
+pub(crate) fn simulates() -> bool {
+    read_settings().is_ok_and(|settings| settings.device == DeviceChoice::Ptx)
+}
+
 /// Whether Python's interpreter runs the kernels of this process.
 #[pyfunction]
 pub(crate) fn interprets_kernels(py: Python<'_>) -> PyResult<bool> {

@@ -105,6 +105,9 @@ fn run(
     if devices::interprets() && interpret(dispatcher, config, args, is_recorded)? {
         return Ok(());
     }
+    if !is_recorded && devices::simulates() {
+        return profile::launch(dispatcher, config, stream, arguments);
+    }
     let resolved = match by {
         By::Types => Dispatcher::resolve(dispatcher, arguments)?,
         By::Launcher(launcher) => Dispatcher::resolve_for(dispatcher, arguments, Some((launcher, args)))?,

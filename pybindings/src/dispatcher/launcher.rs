@@ -204,8 +204,11 @@ impl Launcher {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let args = slf.get().dispatcher.bind(py).get().complete(args, kwargs)?;
-        py.import("weft._profiler")?.call_method1("profile", (slf, args))
+        let this = slf.get();
+        let dispatcher = this.dispatcher.bind(py);
+        let args = dispatcher.get().complete(args, kwargs)?;
+        let extended = around::extend(dispatcher, &args, this.stream_object.as_ref())?;
+        py.import("weft._profiler")?.call_method1("profile", (slf, &extended.args))
     }
 
     /// The jitted function.

@@ -28,6 +28,8 @@ pub enum DeviceChoice {
     Cpu,
     /// Python's interpreter, on memory of the CPU.
     Python,
+    /// The simulator of PTX, on memory of the CPU.
+    Ptx,
     /// Nothing: each use of a device is an error.
     None,
 }
@@ -38,7 +40,7 @@ impl DeviceChoice {
     pub fn is_host(self) -> bool {
         match self {
             Self::Auto | Self::Cuda => false,
-            Self::Cpu | Self::Python | Self::None => true,
+            Self::Cpu | Self::Python | Self::Ptx | Self::None => true,
         }
     }
 }
@@ -430,6 +432,7 @@ mod tests {
         assert_eq!(both("2", "1,4"), Ok(CoarsenChoice::Factors(factors)));
         assert_eq!(both("kernel", "1"), Ok(CoarsenChoice::Kernel));
         assert!(both("2", "2").is_err());
+        assert_eq!(with("WEFT_DEVICE", "ptx").map(|s| s.device), Ok(DeviceChoice::Ptx));
         assert_eq!(with("WEFT_DEVICE", "python").map(|s| s.device), Ok(DeviceChoice::Python));
         assert_eq!(with("WEFT_DEVICE", "none").map(|s| s.device), Ok(DeviceChoice::None));
         assert_eq!(with("WEFT_DEBUG_THREAD", "3").map(|s| s.debug_thread), Ok(Some((3, 0, 0))));

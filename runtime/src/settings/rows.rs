@@ -11,14 +11,15 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_DEVICE",
         default: "auto",
-        allowed: "auto, cuda, cpu, python or none",
-        doc: "Where kernels run. `auto`: on the GPU if there is one, else on the CPU. `cuda`: on the GPU; a missing GPU is an error. `cpu`: on the CPU. `python`: in Python's interpreter, one thread after the other and very slowly, so that `breakpoint()`, pdb and editors' debuggers stop in a kernel. `none`: nowhere; `cuda.is_available()` is False, as on a machine without CUDA.",
+        allowed: "auto, cuda, cpu, python, ptx or none",
+        doc: "Where kernels run. `auto`: on the GPU if there is one, else on the CPU. `cuda`: on the GPU; a missing GPU is an error. `cpu`: on the CPU. `python`: in Python's interpreter, one thread after the other and very slowly, so that `breakpoint()`, pdb and editors' debuggers stop in a kernel. `ptx`: the code for GPUs runs in weft's simulator of PTX, slowly, for tests of that code without a GPU; recorded and prepared launches run on the CPU. `none`: nowhere; `cuda.is_available()` is False, as on a machine without CUDA.",
         parse: |settings, value| {
             settings.device = match value {
                 "auto" => DeviceChoice::Auto,
                 "cuda" => DeviceChoice::Cuda,
                 "cpu" => DeviceChoice::Cpu,
                 "python" => DeviceChoice::Python,
+                "ptx" => DeviceChoice::Ptx,
                 "none" => DeviceChoice::None,
                 _ => return None,
             };

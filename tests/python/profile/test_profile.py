@@ -154,7 +154,7 @@ def test_an_access_out_of_bounds_names_the_line_and_the_array():
         out[i] = x[i + 100_000]
 
     with pytest.raises(
-        LaunchError, match=r"`beyond` cannot be profiled: .* past the end of `(x|out)`\n  at .*, line \d+"
+        LaunchError, match=r"`beyond` cannot be simulated: .* past the end of `(x|out)`\n  at .*, line \d+"
     ):
         profile(beyond[1, 32], (np.zeros(32), np.zeros(32)))
 

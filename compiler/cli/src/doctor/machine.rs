@@ -133,12 +133,16 @@ pub(super) fn driver(hardware: &Hardware, settings: &Settings, findings: &mut Fi
     let severity = match settings.device {
         DeviceChoice::Cuda => Severity::Error,
         DeviceChoice::Auto if found.is_some() || hardware.has_gpu() => Severity::Warning,
-        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::None => return,
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::Ptx | DeviceChoice::None => {
+            return;
+        }
     };
     let help = hardware.mend(&error, found.is_some());
     let help = match settings.device {
         DeviceChoice::Cuda => format!("{help}. Or unset WEFT_DEVICE, which requires a GPU"),
-        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::None => help.to_owned(),
+        DeviceChoice::Auto | DeviceChoice::Cpu | DeviceChoice::Python | DeviceChoice::Ptx | DeviceChoice::None => {
+            help.to_owned()
+        }
     };
     findings.problem(severity, error.message, help);
 }

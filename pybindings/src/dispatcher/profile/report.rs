@@ -11,8 +11,8 @@ use weft_compiler::target::{
 use weft_runtime::{LaunchConfig, ptxas};
 use weft_simulator::{Class, Count, Counts, Row, Space, Stride};
 
-use super::Simulated;
-use crate::{devices, dispatcher::overload::Resolved};
+use super::{prepare::Prepared, run::Simulated};
+use crate::devices;
 
 /// The bytes of a sector.
 const SECTOR: u64 = 32;
@@ -34,15 +34,15 @@ pub(super) struct Report<'a, 'py> {
     pub(super) py: Python<'py>,
     pub(super) gpu: &'static Gpu,
     pub(super) config: &'a LaunchConfig,
-    pub(super) resolved: &'a Resolved,
-    pub(super) ptx: &'a str,
+    pub(super) prepared: &'a Prepared,
     pub(super) simulated: &'a Simulated,
 }
 
 impl<'py> Report<'_, 'py> {
     /// The result of [`profile_launch`](super::profile_launch).
     pub(super) fn dict(&self) -> PyResult<Bound<'py, PyDict>> {
-        let Self { py, gpu, resolved, simulated, .. } = *self;
+        let Self { py, gpu, prepared, simulated, .. } = *self;
+        let resolved = &prepared.resolved;
         let (overload, kernel) = (&resolved.overload, &resolved.overload.kernel);
         let sample = &simulated.sample;
         let report = PyDict::new(py);
@@ -50,7 +50,7 @@ impl<'py> Report<'_, 'py> {
         report.set_item("types", overload.args.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         report.set_item("assumptions", resolved.assumed.names().collect::<Vec<_>>())?;
         report.set_item("coarsening", overload.jit.code.coarsen.to_string())?;
-        report.set_item("ptx", self.ptx)?;
+        report.set_item("ptx", &prepared.ptx)?;
         report.set_item("blocks", sample.blocks)?;
         report.set_item("ran", sample.ran)?;
         report.set_item("error", sample.error)?;
@@ -82,8 +82,8 @@ impl<'py> Report<'_, 'py> {
     /// Distinct bytes are scaled to the whole grid where blocks were sampled: they are neither more than the array nor
     /// than all sectors that are accessed.
     fn arrays(&self) -> Vec<ArrayRow> {
-        let Simulated { sample, touched, .. } = self.simulated;
-        let params = &self.resolved.overload.kernel.params;
+        let sample = &self.simulated.sample;
+        let params = &self.prepared.resolved.overload.kernel.params;
         let access: BTreeMap<&str, (bool, bool)> =
             params.iter().map(|param| (param.name.as_str(), (param.access.reads, param.access.writes))).collect();
         let sectors = |name: &str| -> u64 {
@@ -100,7 +100,7 @@ impl<'py> Report<'_, 'py> {
             let first = row.0.split(", ").next().unwrap_or_default();
             params.iter().position(|param| param.name == first).unwrap_or(usize::MAX)
         };
-        let mut rows: Vec<ArrayRow> = touched.iter().map(one).collect();
+        let mut rows: Vec<ArrayRow> = self.simulated.touched(&self.prepared.arrays).iter().map(one).collect();
         rows.sort_by_key(position);
         rows
     }
@@ -108,11 +108,12 @@ impl<'py> Report<'_, 'py> {
     /// Registers, shared memory, and the resident warps of a multiprocessor.
     fn occupancy(&self) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
-        let kernel = &self.resolved.overload.kernel;
+        let kernel = &self.prepared.resolved.overload.kernel;
         let Some(sm) = self.gpu.target() else { return Ok(dict) };
         let path = std::env::var_os("PATH");
         let assembled = devices::toolkit(self.py)?.ptxas(path.as_deref()).and_then(|file| {
-            let found = self.py.detach(|| ptxas::resources(&file, self.ptx.as_bytes(), self.gpu.sm)).ok()?;
+            let (ptx, sm) = (self.prepared.ptx.as_bytes(), self.gpu.sm);
+            let found = self.py.detach(|| ptxas::resources(&file, ptx, sm)).ok()?;
             found.into_iter().find(|found| found.symbol == kernel.symbol)
         });
         let estimate = self.simulated.module.registers(&kernel.symbol, sm.max_warps);

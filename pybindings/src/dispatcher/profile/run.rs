@@ -1,0 +1,115 @@
+//! Runs a prepared launch in the simulator.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use weft_simulator::{Error, Memory, Module, Region, Sample};
+
+use super::prepare::{Array, Prepared};
+use crate::{devices, dispatcher::Dispatcher, errors};
+
+/// Memory after an array up to a multiple of this can be accessed, as on a GPU, where allocations are rounded up.
+const GRANULE: u64 = 512;
+
+/// A launch that ran in the simulator.
+pub(super) struct Simulated {
+    pub(super) module: Module,
+    pub(super) sample: Sample,
+    /// The memory after the launch.
+    memory: Memory,
+}
+
+impl Simulated {
+    /// Runs a launch: a part of its blocks if there is a time limit and no block waits for another one.
+    ///
+    /// # Errors
+    ///
+    /// `LaunchError` where the simulator cannot run it.
+    pub(super) fn run(
+        dispatcher: &Bound<'_, Dispatcher>,
+        prepared: &mut Prepared,
+        time: Option<Duration>,
+    ) -> PyResult<Self> {
+        let simulated = dispatcher.py().detach(|| {
+            let _work = devices::fork::at_work();
+            simulate(prepared, time)
+        });
+        simulated.map_err(|(error, location)| fault(dispatcher, &error, location.as_ref()))
+    }
+
+    /// The arrays: their names, their bytes, and the sectors of them that were accessed.
+    pub(super) fn touched(&self, arrays: &[Array]) -> Vec<(String, u64, u64)> {
+        let one = |Array { name, span, .. }: &Array| {
+            let sectors = self.memory.region(span.start).map_or(0, Region::touched_sectors);
+            (name.clone(), span.end - span.start, sectors)
+        };
+        arrays.iter().map(one).collect()
+    }
+
+    /// The bytes of an array after the launch.
+    pub(super) fn bytes(&self, array: &Array) -> Vec<u8> {
+        let mut bytes = self.memory.region(array.span.start).map_or_else(Vec::new, Region::bytes);
+        bytes.truncate(array.bytes.len());
+        bytes
+    }
+}
+
+/// The memory of a launch: copies of the arrays, at their addresses.
+fn memory(module: &Module, arrays: &[Array]) -> Memory {
+    let mut memory = module.memory();
+    for (number, Array { name, span, bytes }) in arrays.iter().enumerate() {
+        let limit = arrays.get(number + 1).map_or(u64::MAX, |next| next.span.start);
+        let end = span.end.next_multiple_of(GRANULE).min(limit);
+        let mut bytes = bytes.clone();
+        bytes.resize((end - span.start) as usize, 0);
+        memory.add_at(name, span.start, &bytes);
+    }
+    memory
+}
+
+/// A fault of the simulator, and the file and the line of the source.
+type Fault = (Error, Option<(String, u32)>);
+
+/// Runs a launch in the simulator: as a whole if there is no time limit, or if blocks wait for each other.
+fn simulate(prepared: &mut Prepared, time: Option<Duration>) -> Result<Simulated, Fault> {
+    let module = Module::parse(&prepared.ptx).map_err(|error| (error, None))?;
+    let kernel = &prepared.resolved.overload.kernel;
+    // A parameter may be narrower than its slot: the driver copies as many bytes as the PTX declares.
+    if let Some((_, declared)) = module.kernels().find(|(name, _)| *name == kernel.symbol) {
+        let params = prepared.launch.params.iter_mut();
+        params.zip(declared).for_each(|(bytes, param)| bytes.truncate(param.size as usize));
+    }
+    let time = time.filter(|_| !kernel.cooperative);
+    let run = || -> Result<_, Error> {
+        let Prepared { launch, arrays, .. } = &*prepared;
+        if let Some(time) = time {
+            let memory = memory(&module, arrays);
+            if let Some(sample) = module.sample(&kernel.symbol, launch, &memory, time)? {
+                return Ok((sample, memory));
+            }
+        }
+        let memory = memory(&module, arrays);
+        let counts = module.launch(&kernel.symbol, launch, &memory)?;
+        Ok((Sample::whole(counts, launch), memory))
+    };
+    match run() {
+        Ok((sample, memory)) => Ok(Simulated { module, sample, memory }),
+        Err(error) => {
+            let location = module.location(error.line);
+            let location = location.and_then(|found| Some((module.file(found.file)?.to_owned(), found.line)));
+            Err((error, location))
+        }
+    }
+}
+
+/// The exception for a launch that the simulator cannot run.
+fn fault(dispatcher: &Bound<'_, Dispatcher>, error: &Error, location: Option<&(String, u32)>) -> PyErr {
+    let name = &dispatcher.get().name;
+    let location = match location {
+        Some((file, line)) => format!("{file}, line {line}"),
+        None => format!("line {} of its PTX", error.line),
+    };
+    let lane = error.lane.map_or(String::new(), |lane| format!(", lane {lane} of a warp"));
+    let message = format!("kernel `{name}` cannot be simulated: {}\n  at {location}{lane}", error.message);
+    errors::launch(dispatcher.py(), &message)
+}
