@@ -97,7 +97,7 @@ fn every_snapshot_has_its_kernel() {
     }
     for path in files(&["tests/snapshots"], "snap") {
         assert!(
-            ["/diagnostics__", "/notes__", "/plans__"].iter().any(|other| path.contains(other))
+            ["/diagnostics__", "/notes__", "/plans__", "/remarks__"].iter().any(|other| path.contains(other))
                 || wanted.contains(&path),
             "{path}: no kernel makes it"
         );
