@@ -65,7 +65,7 @@ mod _weft {
             modules::{LoadedFunction, LoadedModule},
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,
-            profile::{gpu_names, profile_launch, profile_launches},
+            profile::{check_gpu, profile_launch, profile_launches},
         },
         engine::{
             after_fork_in_child, after_fork_in_parent,

@@ -16,6 +16,7 @@ from pathlib import Path
 from weft import _weft
 from weft._profile_findings import findings
 from weft._program import run_program
+from weft.errors import LaunchError
 from weft.profile import Access, Array, Line, Occupancy, Profile
 
 TYPE_CHECKING = False
@@ -80,11 +81,7 @@ def of_launch(
         findings=(),
         ptx=counted["ptx"],
     )
-    return _with_findings(made, counted["gpu"])
-
-
-def _with_findings(made: Profile, gpu: Mapping[str, Any]) -> Profile:
-    return replace(made, findings=tuple(findings(made, gpu)))
+    return replace(made, findings=tuple(findings(made, counted["gpu"])))
 
 
 def _lines(counted: Mapping[str, Any]) -> list[Line]:
@@ -92,7 +89,7 @@ def _lines(counted: Mapping[str, Any]) -> list[Line]:
     files: dict[int, str] = counted["files"]
     rows: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for row in counted["rows"]:
-        rows[files.get(row[2], ""), row[3]].append(row)
+        rows[files.get(row[0], ""), row[1]].append(row)
     params = frozenset(name for each in counted["arrays"] for name in each[0].split(", "))
     names: list[str] = counted["counts"]
     made = [_line(file, line, rows[file, line], params, names) for file, line in sorted(rows)]
@@ -103,7 +100,7 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
     operations: dict[str, int] = defaultdict(int)
     instructions = lanes = divergent = 0
     accesses: dict[tuple[str, str, str, str], list[Any]] = {}
-    for _function, _ptx, _file, _line_number, _column, _inherited, kind, warps, active, branches, touched in rows:
+    for _file, _line_number, kind, warps, active, branches, touched in rows:
         divergent += branches
         # `ptxas` removes moves and predicates short branches, so their numbers are not a GPU's.
         if kind in ("move", "control"):
@@ -217,18 +214,12 @@ class Recorder:
             return
         try:
             self.profiles[key] = of_launch(dispatcher, griddim, blockdim, sharedmem, args, self.gpu, self.seconds)
-        except _weft_errors() as error:
+        except LaunchError as error:
             self.failures.append(str(error))
 
     def result(self) -> list[Profile]:
         """Give the profiles, with the number of launches of each."""
         return [replace(made, launches=self.times[key]) for key, made in self.profiles.items()]
-
-
-def _weft_errors() -> tuple[type[Exception], ...]:
-    from weft.errors import LaunchError
-
-    return (LaunchError,)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -262,8 +253,10 @@ def run(argv: list[str]) -> int:
     if not options.module and not Path(options.program).is_file():
         print(f"weft profile: there is no file {options.program}", file=sys.stderr)
         return 2
-    if options.gpu not in _weft.gpu_names():
-        print(f"weft profile: there is no GPU {options.gpu!r}: {', '.join(_weft.gpu_names())}", file=sys.stderr)
+    try:
+        _weft.check_gpu(options.gpu)
+    except ValueError as error:
+        print(f"weft profile: {error}", file=sys.stderr)
         return 2
     # The program's first use of a device reads this setting.
     os.environ["WEFT_DEVICE"] = "cpu"

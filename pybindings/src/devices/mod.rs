@@ -302,15 +302,15 @@ pub(crate) fn shares_arrays(py: Python<'_>) -> PyResult<bool> {
     Ok(is_cuda(py)? || !cuda::has_driver())
 }
 
-/// Whether Python's interpreter runs the kernels of this process: so the settings say, whether or not a device was opened. Settings
-/// that cannot be read are an error of whatever opens one.
-pub(crate) fn interprets() -> bool {
-    read_settings().is_ok_and(|settings| settings.device == DeviceChoice::Python)
+/// Where kernels run by the settings, whether or not a device was opened. `Auto` for settings that cannot be read: they
+/// are an error of the call that opens a device.
+pub(crate) fn choice() -> DeviceChoice {
+    read_settings().map_or(DeviceChoice::Auto, |settings| settings.device)
 }
 
-/// Whether the simulator of PTX runs the kernels of this process.
-pub(crate) fn simulates() -> bool {
-    read_settings().is_ok_and(|settings| settings.device == DeviceChoice::Ptx)
+/// Whether Python's interpreter runs the kernels of this process, by the settings.
+pub(crate) fn interprets() -> bool {
+    choice() == DeviceChoice::Python
 }
 
 /// Whether Python's interpreter runs the kernels of this process.

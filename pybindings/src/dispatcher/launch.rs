@@ -9,7 +9,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_runtime::{LaunchConfig, Stream};
+use weft_runtime::{DeviceChoice, LaunchConfig, Stream};
 
 use super::{
     Dispatcher, graph,
@@ -102,10 +102,11 @@ fn run(
     arguments.stream = Some(stream.map_or(0, Stream::handle));
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     profile::note(dispatcher, config, arguments, args)?;
-    if devices::interprets() && interpret(dispatcher, config, args, is_recorded)? {
+    let choice = devices::choice();
+    if choice == DeviceChoice::Python && interpret(dispatcher, config, args, is_recorded)? {
         return Ok(());
     }
-    if !is_recorded && devices::simulates() {
+    if choice == DeviceChoice::Ptx && !is_recorded {
         return profile::launch(dispatcher, config, stream, arguments);
     }
     let resolved = match by {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import planted
@@ -16,10 +18,6 @@ from planted import exchanged, picture, saxpy, tile_column, transpose, vector
 from weft import cuda
 from weft.errors import LaunchError
 from weft.profile import Access, Profile, profile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.environ["WEFT_DEVICE"] != "cpu", reason="profiles are counted on the CPU")
 
@@ -132,7 +130,6 @@ def test_a_sample_is_near_the_whole():
     assert found.blocks == 4000
     whole = profile(saxpy[4000, 256], args, seconds=1e9)
     # The grid has 93 blocks beyond the array.
-    assert whole.total("global", "sectors") == 3 * 125_000 or whole.error > 0
     deviation = abs(whole.total("global", "sectors") / (3 * 125_000) - 1)
     assert deviation <= 4 * whole.error
     assert abs(found.total("global", "sectors") / (3 * 125_000) - 1) <= 4 * found.error
@@ -170,7 +167,8 @@ def test_json_has_all_but_the_ptx():
     assert read["schema"] == 1
     assert "ptx" not in read
     assert ".visible .entry" in found.ptx
-    assert read["lines"][0]["accesses"] == json.loads(json.dumps(found.to_dict()))["lines"][0]["accesses"]
+    load = next(each for line in read["lines"] for each in line["accesses"] if each["source"] == "tile[tx, ty]")
+    assert (load["kind"], load["space"], load["requests"], load["wavefronts"]) == ("load", "shared", 128, 128)
     assert read["occupancy"]["max_warps"] == 64
 
 
@@ -238,6 +236,22 @@ def test_the_command_profiles_a_program(tmp_path: Path):
     assert (read["kernel"], read["gpu"], read["launches"]) == ("reverse", "h100", 1)
 
 
+def test_the_page_shows_the_report_of_its_program(tmp_path: Path):
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "find-slow-lines.md").read_text()
+    (source,) = re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    program = tmp_path / "transpose.py"
+    program.write_text(source)
+    done = run(str(program))
+    assert done.returncode == 0, done.stderr
+
+    def stable(text: str) -> list[str]:
+        # `ptxas`, where it is found, counts the registers.
+        return [line for line in text.rstrip().splitlines() if "registers a thread" not in line]
+
+    assert stable(done.stdout.replace(str(program), "transpose.py")) == stable(shown)
+
+
 def test_two_files_are_compared(tmp_path: Path):
     files = []
     for name, kernel in (("before", tile_column), ("after", transpose)):
@@ -262,7 +276,7 @@ def test_two_files_are_compared(tmp_path: Path):
     [
         (["missing.py"], "there is no file missing.py"),
         ([], "name a program"),
-        (["--gpu", "gtx999", __file__], "there is no GPU 'gtx999': t4, "),
+        (["--gpu", "gtx999", __file__], "there is no GPU `gtx999`; the names are t4, "),
         (["--compare", "a.json", "b.json"], "No such file"),
     ],
 )

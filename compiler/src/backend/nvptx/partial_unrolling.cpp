@@ -8,7 +8,7 @@
  * at its end only, and it has no convergent operation, which the remainder would separate from the other threads'.
  * Profitable if an iteration loads from global memory and writes nothing: the loads of four iterations then overlap. The
  * pass skips loops inside other loops, which often have few iterations, and bodies above a size limit, for which ptxas
- * needs so many registers that fewer warps fit. It leaves the decisions that LLVM was requested to make for a loop. */
+ * needs more registers, and fewer warps fit. Loops with an unrolling annotation of their own are not changed. */
 #include "partial_unrolling.h"
 
 #include "llvm/Analysis/LoopInfo.h"

@@ -135,7 +135,7 @@ impl Sm {
         (shared_bytes + self.reserved_shared_bytes()).next_multiple_of(self.shared_unit())
     }
 
-    /// The smallest carve-out of at least so many bytes; the largest one if there is none.
+    /// The smallest carve-out of at least `bytes` bytes; the largest one if there is none.
     fn carveout(&self, bytes: u64) -> u64 {
         let all = self.max_shared_bytes + self.reserved_shared_bytes();
         let least = if self.number == 75 { 32 } else { 0 };

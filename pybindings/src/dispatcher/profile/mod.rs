@@ -18,7 +18,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyTuple},
 };
-use weft_compiler::target::gpus::{GPUS, Gpu};
+use weft_compiler::target::gpus::Gpu;
 use weft_runtime::{LaunchConfig, Stream};
 
 use self::{prepare::Prepared, report::Report, run::Simulated};
@@ -57,7 +57,7 @@ pub(crate) fn profile_launch<'py>(
         let message = "profiles are counted on the CPU: set WEFT_DEVICE=cpu before the first use of weft";
         return Err(errors::launch(py, message));
     }
-    let gpu = Gpu::parse(gpu).map_err(|unknown| PyValueError::new_err(unknown.to_string()))?;
+    let gpu = gpu_of(gpu)?;
     let target = options::target(py, gpu.sm)?;
     let mut arguments = Arguments::default();
     arguments.stream = Some(0);
@@ -113,10 +113,19 @@ pub(crate) fn profile_launches(observer: Option<Py<PyAny>>) {
     drop(old);
 }
 
-/// The names of the GPUs that launches are profiled for.
+/// Finds the GPU of a name.
+///
+/// # Errors
+///
+/// `ValueError`, which lists the names.
+fn gpu_of(name: &str) -> PyResult<&'static Gpu> {
+    Gpu::parse(name).map_err(|unknown| PyValueError::new_err(unknown.to_string()))
+}
+
+/// Raises the `ValueError` of a GPU that is not known, before a program runs.
 #[pyfunction]
-pub(crate) fn gpu_names() -> Vec<&'static str> {
-    GPUS.iter().map(|gpu| gpu.name).collect()
+pub(crate) fn check_gpu(name: &str) -> PyResult<()> {
+    gpu_of(name).map(drop)
 }
 
 /// Profiles a launch that is about to be made, if launches are [observed](profile_launches).

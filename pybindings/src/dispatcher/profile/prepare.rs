@@ -9,8 +9,7 @@ use weft_runtime::LaunchConfig;
 use weft_simulator::Launch;
 
 use crate::{
-    args::{Arguments, convert::Cast},
-    arrays::strides,
+    args::{Arguments, InPlace, convert::Cast},
     capture::Capturer,
     dispatcher::{
         Dispatcher,
@@ -144,18 +143,8 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
         found.push((name(place.param), place.span(cells)));
     }
     for host in &arguments.hosts {
-        let ndim = host.array.shape().len();
-        let Some((address, rest)) = cells.get(host.cell..).and_then(<[u64]>::split_first) else { continue };
-        let (shape, steps) = if host.is_array {
-            (rest.iter().take(ndim).copied().collect(), rest.iter().skip(ndim).take(ndim).copied().collect())
-        } else {
-            (Vec::new(), Vec::new())
-        };
-        let (shape, steps): (Vec<u64>, Vec<u64>) = (shape, steps);
-        let item = host.array.dtype.size_bytes();
-        let (low, high) = strides::span(shape.into_iter(), steps.into_iter().map(u64::cast_signed), item);
-        let span = address.wrapping_add_signed(low)..address.wrapping_add_signed(high);
-        found.push((name(host.param), span));
+        let place = InPlace { param: host.param, cell: host.cell, array: host.array.array_type() };
+        found.push((name(place.param), place.span(cells)));
     }
     for (_, buffer) in &resolved.overload.lent {
         let span = buffer.address()..buffer.address() + buffer.len();

@@ -21,9 +21,8 @@ const SECTOR: u64 = 32;
 /// been seen, and the distance of lanes in bytes, if it is constant.
 type AccessRow = (&'static str, String, [u64; 9], bool, Option<i64>);
 
-/// An instruction: function, line of the PTX, file, line and column of the source, whether that is inherited, class,
-/// warps, lanes, divergent branches, accesses.
-type InstructionRow = (String, u32, u32, u32, u32, bool, &'static str, u64, u64, u64, Vec<AccessRow>);
+/// An instruction: file and line of the source, class, warps, lanes, divergent branches, accesses.
+type InstructionRow = (u32, u32, &'static str, u64, u64, u64, Vec<AccessRow>);
 
 /// An array: name, bytes, whether the kernel reads it, whether it writes it, and an estimate of its distinct bytes that
 /// the launch accesses.
@@ -42,14 +41,11 @@ impl<'py> Report<'_, 'py> {
     /// The result of [`profile_launch`](super::profile_launch).
     pub(super) fn dict(&self) -> PyResult<Bound<'py, PyDict>> {
         let Self { py, gpu, prepared, simulated, .. } = *self;
-        let resolved = &prepared.resolved;
-        let (overload, kernel) = (&resolved.overload, &resolved.overload.kernel);
+        let overload = &prepared.resolved.overload;
         let sample = &simulated.sample;
         let report = PyDict::new(py);
-        report.set_item("kernel", &kernel.name)?;
+        report.set_item("kernel", &overload.kernel.name)?;
         report.set_item("types", overload.args.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        report.set_item("assumptions", resolved.assumed.names().collect::<Vec<_>>())?;
-        report.set_item("coarsening", overload.jit.code.coarsen.to_string())?;
         report.set_item("ptx", &prepared.ptx)?;
         report.set_item("blocks", sample.blocks)?;
         report.set_item("ran", sample.ran)?;
@@ -58,7 +54,7 @@ impl<'py> Report<'_, 'py> {
         let bounds = gpu.bounds(&work(&sample.counts, arrays.iter().map(|array| array.4).sum()));
         report.set_item("arrays", arrays)?;
         let rows: Vec<InstructionRow> = sample.counts.rows.iter().map(row).collect();
-        let file = |row: &InstructionRow| Some((row.2, simulated.module.file(row.2)?));
+        let file = |row: &InstructionRow| Some((row.0, simulated.module.file(row.0)?));
         report.set_item("files", rows.iter().filter_map(file).collect::<BTreeMap<_, _>>())?;
         report.set_item("rows", rows)?;
         report.set_item("counts", Count::NAMES)?;
@@ -173,7 +169,6 @@ fn work(counts: &Counts, memory_bytes: u64) -> Work {
 }
 
 fn row(row: &Row) -> InstructionRow {
-    let place = row.location;
     let access = |(space, array, count): &(Space, String, Count)| {
         let (seen, stride) = match count.stride {
             Stride::Unknown => (false, None),
@@ -183,12 +178,8 @@ fn row(row: &Row) -> InstructionRow {
         (space.name(), array.clone(), count.values(), seen, stride)
     };
     (
-        row.function.clone(),
-        row.line,
-        place.file,
-        place.line,
-        place.column,
-        place.is_inherited,
+        row.location.file,
+        row.location.line,
         row.class.name(),
         row.warps,
         row.lanes,

@@ -263,7 +263,7 @@ impl Module {
                 .zip(&wanted)
                 .map(|(stratum, wanted)| stratum.draw(*wanted, grid, &mut random))
                 .collect();
-            let blocks = in_turns(&drawn);
+            let blocks = round_robin(&drawn);
             let is_first = strata.iter().all(|stratum| stratum.totals.is_empty());
             let front = if is_first { strata.len() } else { 0 };
             let chosen = Chosen { blocks: &blocks, strata: strata.len(), deadline: began + time, front };
@@ -295,11 +295,11 @@ impl Module {
     }
 }
 
-/// The blocks of the strata by turns, each with the number of its stratum: first one of each.
-fn in_turns(drawn: &[Vec<u64>]) -> Vec<(u64, usize)> {
+/// The blocks of the strata in round-robin order, each with the number of its stratum: first one of each.
+fn round_robin(drawn: &[Vec<u64>]) -> Vec<(u64, usize)> {
     let longest = drawn.iter().map(Vec::len).max().unwrap_or(0);
-    let turn = |turn: usize| drawn.iter().enumerate().filter_map(move |(number, own)| Some((*own.get(turn)?, number)));
-    (0..longest).flat_map(turn).collect()
+    let nth = |n: usize| drawn.iter().enumerate().filter_map(move |(number, own)| Some((*own.get(n)?, number)));
+    (0..longest).flat_map(nth).collect()
 }
 
 /// How many blocks of each stratum run next: in proportion to the standard errors of the estimates.

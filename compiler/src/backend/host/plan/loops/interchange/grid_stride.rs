@@ -49,9 +49,9 @@ pub(crate) struct Rewritten {
     pub stride: Stride,
 }
 
-/// Rewrites one grid-stride loop; returns `None` if there is none left. The barrier at the end of its body also turns
-/// the loops around it into loops of the block. That is done only if these need no masks: `masks` counts the masks that
-/// a body needs.
+/// Rewrites one grid-stride loop; returns `None` if there is none left. The barrier at the end of its body also makes
+/// the loops around it loops of the block. The rewrite is legal only if these loops need no masks: `masks` counts the
+/// masks that a body needs.
 pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: CountMasks) -> Option<Rewritten> {
     let fixed = Rematerializable::of(function, body);
     let alike = if holds_loop(body) { block_uniformity::alike(function, body) } else { Vec::new() };
