@@ -18,6 +18,7 @@ mod inline_checks;
 mod machine;
 mod number;
 mod print_ring;
+pub mod rules;
 mod sanitize;
 mod table;
 mod time;
