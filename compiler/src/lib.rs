@@ -15,6 +15,7 @@ mod normalize;
 pub mod passes;
 pub mod pipeline;
 pub mod request;
+pub mod rules;
 pub mod signature;
 pub mod source;
 mod stack;

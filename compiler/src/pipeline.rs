@@ -1,6 +1,6 @@
 //! The compiler, stage by stage.
 
-use weft_artifact::{ArgType, Artifact, Factors, Tools};
+use weft_artifact::{ArgType, Artifact, Factors, Param, Tools};
 
 use crate::{
     backend,
@@ -188,7 +188,16 @@ pub fn plan_trace(request: &Request, passes: &[String]) -> Result<Outcome<String
     planned(request, |lowered| backend::plan_trace(&lowered.module, request, passes))
 }
 
-/// A result that the back end computes without generating code.
+/// Finds the parameters of a kernel, and how it accesses each of them, without generating code.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn params(request: &Request) -> Result<Outcome<Vec<Param>>, Failure> {
+    planned(request, |lowered| Ok(lowered.module.params.clone()))
+}
+
+/// A result that is computed without generating code.
 fn planned<T: Send>(
     request: &Request,
     result: impl FnOnce(&frontend::Lowered) -> Result<T, Diagnostic> + Send,

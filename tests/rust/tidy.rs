@@ -18,6 +18,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("syntax", &["source", "diagnostic"]),
     ("request", &["source", "diagnostic", "syntax"]),
     ("signature", &["source", "diagnostic", "syntax", "request"]),
+    ("rules", &["source", "diagnostic", "syntax", "request"]),
     ("ir", &["source", "stop"]),
     ("analysis", &["source", "stop", "ir"]),
     ("intrinsics", &["ir"]),

@@ -25,7 +25,7 @@ mod sync {
 
 use std::{any::Any, cell::Cell, fmt, sync::Arc};
 
-use weft_artifact::ArgType;
+use weft_artifact::{ArgType, Param};
 use weft_compiler::{
     Poll, Watch,
     diagnostic::{Code, Diagnostic, Failure},
@@ -205,6 +205,15 @@ impl Engine {
     /// As [`Engine::compile`], except for internal errors that only LLVM detects.
     pub fn check(&self, request: &Request) -> Result<Outcome<Checked>, Failure> {
         self.once.alone(|| pipeline::check(request))
+    }
+
+    /// The parameters of a request's kernel, and how it accesses them: [`pipeline::params`]. They are not cached.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::check`].
+    pub fn params(&self, request: &Request) -> Result<Outcome<Vec<Param>>, Failure> {
+        self.once.alone(|| pipeline::params(request))
     }
 
     /// The names of the features in the plan of a request's kernel for the host: [`pipeline::plan_features`]. They are

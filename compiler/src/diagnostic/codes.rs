@@ -66,5 +66,6 @@ codes! {
     LocalTooLarge "E0306" "more local memory than a thread can have",
     Usage "E0307" "the command cannot run as given",
     NotInTarget "E0308" "an operation that the target does not support",
+    BadRule "E0309" "a launch rule or an output rule that cannot be translated",
     Internal "E0901" "an internal error of weft",
 }

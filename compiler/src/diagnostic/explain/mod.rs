@@ -40,6 +40,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::SharedTooLarge => include_str!("E0305.md"),
         Code::LocalTooLarge => include_str!("E0306.md"),
         Code::NotInTarget => include_str!("E0308.md"),
+        Code::BadRule => include_str!("E0309.md"),
         Code::Usage => include_str!("E0307.md"),
         Code::Internal => include_str!("E0901.md"),
     }
