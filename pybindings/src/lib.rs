@@ -66,6 +66,7 @@ mod _weft {
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,
             profile::{check_gpu, profile_launch, profile_launches},
+            rules::{LaunchRule, OutputRule, access, bind_rules, constant_launch, translate_launch, translate_shape},
         },
         engine::{
             after_fork_in_child, after_fork_in_parent,

@@ -8,8 +8,9 @@ arrays of the host and of a device are passed for has none, or `Any`.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from weft._weft import Dispatcher, Signature, Type
+from weft._weft import Dispatcher, LaunchRule, Signature, Type
 from weft.cuda._code.link import LinkableCode
+from weft.cuda._rules import Output
 from weft.cuda._ufunc.ufunc import Ufunc
 
 _P = ParamSpec("_P")
@@ -17,6 +18,7 @@ _R = TypeVar("_R")
 
 _Signature: TypeAlias = str | Signature | Type | tuple[Type, ...]
 _Link: TypeAlias = str | LinkableCode
+_Launch: TypeAlias = Callable[..., Any] | tuple[Any, ...] | LaunchRule
 
 class Options(TypedDict, total=False):
     """The options of `cuda.jit`, but for `device`."""
@@ -38,6 +40,8 @@ class Options(TypedDict, total=False):
     lto: bool | None
     shared_memory_carveout: int | str | None
     extensions: Sequence[Any] | None
+    launch: _Launch | None
+    out: Output | dict[str, Output] | None
     boundscheck: bool | None
     sanitize: str | Sequence[str] | bool | None
     wraparound: bool

@@ -10,6 +10,7 @@ from weft._compare import Comparison
 from weft._source import Text
 from weft.cuda._code.results import CodeLibrary, CompileResult
 from weft.cuda._code.stats import CompileStats
+from weft.cuda._rules import Effect
 from weft.profile import Profile
 
 __all__ = [
@@ -22,8 +23,10 @@ __all__ = [
     "GraphBase",
     "HostMemory",
     "Kernel",
+    "LaunchRule",
     "Memory",
     "ObjectCode",
+    "OutputRule",
     "PreparedLaunch",
     "RecordedLaunch",
     "Signature",
@@ -31,13 +34,16 @@ __all__ = [
     "Type",
     "_LaunchConfiguration",
     "__version__",
+    "access",
     "after_fork_in_child",
     "after_fork_in_parent",
     "as_dtype",
     "before_fork",
+    "bind_rules",
     "can_access_peer",
     "check_options",
     "config",
+    "constant_launch",
     "contiguous_strides",
     "copy_on_device",
     "copy_to_device",
@@ -87,6 +93,8 @@ __all__ = [
     "stop_background",
     "stream_handle",
     "synchronize",
+    "translate_launch",
+    "translate_shape",
     "typeof_value",
     "use_memory_managers",
     "xoroshiro128p_states",
@@ -358,6 +366,7 @@ class Dispatcher(Generic[_P, _R]):
     def _forget(self, device: int) -> None: ...
     def linked(self) -> list[Any]: ...
     def result_type(self, signature: Any) -> Type | None: ...
+    def effects(self, signature: Any = None) -> dict[str, Effect]: ...
     def compile_foreign(
         self,
         signature: Any,
@@ -656,3 +665,39 @@ def stream_handle(stream: Any) -> int: ...
 def synchronize() -> None: ...
 def profile(on: bool) -> None: ...
 def run_command(args: Sequence[str]) -> int: ...
+
+@final
+class LaunchRule:
+    def __new__(cls, text: str) -> Self: ...
+    def evaluate(
+        self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ()
+    ) -> tuple[tuple[int, int, int], tuple[int, int, int], int]: ...
+
+@final
+class OutputRule:
+    def __new__(cls, text: str) -> Self: ...
+    @property
+    def param(self) -> int | None: ...
+    @property
+    def zeroed(self) -> bool: ...
+    @property
+    def dtype(self) -> int | str | None: ...
+    def of(self, param: int) -> Self: ...
+    def evaluate(self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ()) -> tuple[int, ...]: ...
+
+def translate_launch(function: Callable[..., Any], source: str | None, kernel: Callable[..., Any]) -> LaunchRule: ...
+def constant_launch(value: tuple[Any, ...]) -> LaunchRule: ...
+def translate_shape(
+    shape: str | Callable[..., Any],
+    source: str | None,
+    dtype: str | Type | None,
+    zeroed: bool,
+    kernel: Callable[..., Any],
+) -> OutputRule: ...
+def access(dispatcher: Dispatcher, signature: Any) -> list[tuple[str, bool, bool, bool]]: ...
+def bind_rules(
+    dispatcher: Dispatcher,
+    signature: Any,
+    launch: LaunchRule | None = None,
+    outputs: Sequence[OutputRule] = (),
+) -> list[OutputRule]: ...

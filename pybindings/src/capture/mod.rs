@@ -50,6 +50,13 @@ impl Parsed {
     }
 }
 
+/// A function that is no kernel, with the values of the names that it reads.
+pub(crate) struct Plain {
+    pub(crate) source: Arc<SourceFile>,
+    pub(crate) ast: ast::Function,
+    pub(crate) globals: BTreeMap<String, Captured>,
+}
+
 /// The class of jitted functions, as far as capturing uses it.
 pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
     /// The Python function.
@@ -147,6 +154,17 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         }
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
         Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number })
+    }
+
+    /// A function that is no kernel, and the values of the names that it reads: a rule.
+    pub(crate) fn plain(
+        &mut self,
+        py_func: &Bound<'py, PyAny>,
+        given: Option<&str>,
+        kept: Option<&Py<PyAny>>,
+    ) -> PyResult<Plain> {
+        let Parsed { source, ast, chains } = Parsed::new(py_func, given, kept)?;
+        Ok(Plain { globals: self.names(py_func, &chains)?, source, ast })
     }
 
     /// The values of the names that a function reads.

@@ -6,7 +6,7 @@
 //! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
 //! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
 //! calls. [`variants`] chooses which variant of a kernel a launch runs, and [`explain`] describes the variants.
-//! [`modules`] loads code of any compiler and launches its functions.
+//! [`rules`] has the launch rules and output rules of exported kernels. [`modules`] loads code of any compiler and launches its functions.
 
 mod answers;
 pub(crate) mod around;
@@ -24,6 +24,7 @@ pub(crate) mod overload;
 pub(crate) mod prepared;
 pub(crate) mod profile;
 mod resolve;
+pub(crate) mod rules;
 mod staging;
 mod tensors;
 mod variants;
@@ -461,6 +462,12 @@ impl Dispatcher {
     /// a kernel can use.
     fn result_type(slf: &Bound<'_, Self>, signature: &Bound<'_, PyAny>) -> PyResult<Option<Type>> {
         Ok(Self::result(slf, &slf.get().types(signature)?)?.map(Type::of))
+    }
+
+    #[doc = include_str!("docs/mod.effects.txt")]
+    #[pyo3(signature = (signature=None))]
+    fn effects<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft.cuda._rules")?.call_method1("effects", (slf, signature))
     }
 
     /// PTX or LTO-IR for other programs, and its return type; see `weft.cuda.compile`.

@@ -13,7 +13,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_artifact::{ArgType, Factors};
+use weft_artifact::{ArgType, Factors, Param};
 use weft_compiler::{
     Poll,
     diagnostic::{Code, Failure, render_text},
@@ -230,6 +230,21 @@ pub(crate) fn plan_features(
         ENGINE.plan_features(&request)
     });
     names.map_err(|failure| errors::compile_error(py, &failure))
+}
+
+/// Finds the parameters of a kernel, and how it accesses them.
+pub(crate) fn params(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    jit: &JitOptions,
+) -> PyResult<Outcome<Vec<Param>>> {
+    let request = request(py, definition, args, options::target(py, target::HOST)?, jit, Keep::default())?;
+    let params = py.detach(|| {
+        let _work = fork::at_work();
+        ENGINE.params(&request)
+    });
+    params.map_err(|failure| errors::compile_error(py, &failure))
 }
 
 /// The remarks about a kernel's plan for the host.

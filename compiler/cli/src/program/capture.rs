@@ -72,7 +72,12 @@ impl Program {
     }
 
     /// The free names that the compiler does not resolve by itself. Builtins and undefined names are omitted.
-    fn globals(&self, module: usize, chains: &[String], captures: &mut Captures) -> BTreeMap<String, Captured> {
+    pub(super) fn globals(
+        &self,
+        module: usize,
+        chains: &[String],
+        captures: &mut Captures,
+    ) -> BTreeMap<String, Captured> {
         let mut globals = BTreeMap::new();
         let root_of = |chain: &str| chain.split('.').next().unwrap_or_default().to_owned();
         for root in chains.iter().map(|chain| root_of(chain)).collect::<BTreeSet<_>>() {

@@ -1,6 +1,9 @@
 //! Reads decorators: finds kernels and device functions with their signatures and options.
 
-use weft_artifact::ArgType;
+use weft_artifact::{
+    ArgType,
+    rules::{LaunchRule, OutputRule},
+};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, closest},
     request::{Abi, Captured, External, GpuBody, JIT_OPTIONS, JitOptions, OptionValue, PtxBody, Signature},
@@ -27,6 +30,10 @@ pub(crate) struct Jit {
     pub(crate) signatures: Vec<Signature>,
     /// Its options, and the body that replaces the function on GPUs.
     pub(crate) options: JitOptions,
+    /// The launch rule of the exported kernel.
+    pub(crate) launch: Option<LaunchRule>,
+    /// The output rules of the exported kernel.
+    pub(crate) outputs: Vec<OutputRule>,
 }
 
 impl Program {
@@ -212,7 +219,7 @@ impl Program {
 }
 
 /// A call's argument, by position or by keyword.
-fn argument<'a>(call: &'a Expr, index: usize, wanted: &str) -> Option<&'a Expr> {
+pub(super) fn argument<'a>(call: &'a Expr, index: usize, wanted: &str) -> Option<&'a Expr> {
     let ExprKind::Call { args, keywords, .. } = &call.kind else { return None };
     let named = |(name, value): &'a (Option<String>, Expr)| (name.as_deref() == Some(wanted)).then_some(value);
     args.get(index).or_else(|| keywords.iter().find_map(named))

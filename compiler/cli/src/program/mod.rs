@@ -1,7 +1,7 @@
 //! The analysis of a Python file without running it: its functions, and the values of its global names.
 //!
 //! [`scope`] interprets the file's top-level statements in order, [`eval`] evaluates constant expressions, [`jit`]
-//! reads decorators, [`hint`] reads `# weft:` comments, and [`capture`] passes a function and its captured globals to
+//! reads decorators and [`rules`] their launch rules and output rules, [`hint`] reads `# weft:` comments, and [`capture`] passes a function and its captured globals to
 //! the compiler. An expression that cannot be evaluated becomes a [`Value::Opaque`] with a description of it. It is an
 //! error only when a kernel uses it.
 
@@ -10,6 +10,7 @@ mod capture;
 mod eval;
 mod hint;
 mod jit;
+mod rules;
 mod scope;
 #[cfg(test)]
 mod tests;

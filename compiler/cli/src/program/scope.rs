@@ -223,6 +223,10 @@ impl Program {
                 Err(fault) => faults.push(fault),
             }
         }
+        if let Some(jit) = &mut jit {
+            let decorators = decorator.map_or(function.decorators.as_slice(), std::slice::from_ref);
+            faults.extend(self.read_rules(module, decorators, &function, jit));
+        }
         self.faults.extend(faults);
         let with_defaults = function.params.iter().filter_map(|param| Some((param, param.default.as_ref()?)));
         let defaults = with_defaults.map(|(param, default)| (param.name.clone(), self.eval(module, default))).collect();

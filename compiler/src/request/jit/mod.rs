@@ -372,6 +372,18 @@ pub const JIT_OPTIONS: &[JitOption] = &[
         ..NO_CODE
     },
     JitOption {
+        name: "launch",
+        allowed: "a function, or a tuple of grid and block",
+        doc: "The launch rule of the exported kernel: a function whose parameters have the names of parameters of the kernel. It returns the grid and the block, and may return the bytes of dynamic shared memory as a third value. weft translates it: it computes integers from `.size`, `.shape[i]`, `.ndim` and integer arguments. No effect on launches with `kernel[grid, block]`.",
+        ..NO_CODE
+    },
+    JitOption {
+        name: "out",
+        allowed: "`cuda.like`, `cuda.shaped`, or a dict of them by parameter",
+        doc: "The output rules of the exported kernel: the shapes and dtypes of the arrays that its callers do not pass. A rule alone is that of the only array that the kernel writes. No effect on launches with `kernel[grid, block]`.",
+        ..NO_CODE
+    },
+    JitOption {
         name: "boundscheck",
         allowed: "bool, or None for the setting `WEFT_BOUNDSCHECK`",
         changes: (true, true),

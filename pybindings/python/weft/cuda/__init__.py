@@ -86,6 +86,7 @@ from weft.cuda._memory.making import (
 )
 from weft.cuda._memory.record import DeviceRecord
 from weft.cuda._reduce import Reduce, reduce
+from weft.cuda._rules import Effect, Output, like, shaped
 from weft.cuda._streams import (
     Event,
     Stream,
@@ -164,6 +165,7 @@ __all__ = [
     "DeviceRecord",
     "Dispatcher",
     "errors",
+    "Effect",
     "Event",
     "event",
     "event_elapsed_time",
@@ -197,6 +199,7 @@ __all__ = [
     "LaunchError",
     "legacy_default_stream",
     "libdevice",
+    "like",
     "LinkableCode",
     "list_devices",
     "literal_unroll",
@@ -213,6 +216,7 @@ __all__ = [
     "Object",
     "open_ipc_array",
     "Out",
+    "Output",
     "per_thread_default_stream",
     "pinned",
     "pinned_array",
@@ -229,6 +233,7 @@ __all__ = [
     "runtime",
     "select_device",
     "set_memory_manager",
+    "shaped",
     "shared",
     "Signature",
     "Stream",

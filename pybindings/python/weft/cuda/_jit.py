@@ -54,6 +54,8 @@ def jit(
     lto: bool | None = None,
     shared_memory_carveout: int | str | None = None,
     extensions: Any = None,
+    launch: Any = None,
+    out: Any = None,
     boundscheck: bool | None = None,
     sanitize: str | Sequence[str] | bool | None = None,
     wraparound: bool = True,
@@ -155,6 +157,10 @@ def _make(
         kept = None
     if kept is None and source is None:
         kept = _source.keep(function)
+    if options.get("launch") is not None or options.get("out") is not None:
+        from weft.cuda import _rules
+
+        options = {**options, **_rules.translated(function, options.get("launch"), options.get("out"))}
     dispatcher = kind(function, options, signatures, source, kept)
     functools.update_wrapper(dispatcher, function)
     if signatures and not dispatcher.device:
