@@ -27,6 +27,6 @@ use pointed_arrays::PointedArray;
 pub(crate) use pointer_extents::{PointerExtent, PointerExtents};
 pub(crate) use ranges::{Ranges, argument_range};
 pub(crate) use reads::same;
-pub(crate) use rematerializable::Rematerializable;
+pub(crate) use rematerializable::{Dependence, Rematerializable};
 pub(crate) use waiting_loops::WaitAnalysis;
 pub(crate) use warps::gains_by_warps;

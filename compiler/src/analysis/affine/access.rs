@@ -86,7 +86,7 @@ pub(crate) fn accesses(function: &Function, axis: u8) -> Vec<Access> {
 fn strides(function: &Function, axis: u8) -> Vec<Stride> {
     let mut unknown = Vec::new();
     loop {
-        let strides = estimated_strides(function, axis, &[], &unknown);
+        let strides = estimated_strides(function, &function.body, axis, &[], &unknown);
         let is_uniform = |id: ExprId| estimated_stride(function, axis, &strides, id) == Stride::ZERO;
         let definitions = definitions(function, &is_uniform);
         let before = unknown.len();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::{Linear, Precision, bytes_per_step, is_preserved};
 use crate::ir::{
-    Arith, Class, ExprId, Function, Leaf, LocalId, SpecialRegister, StmtKind, Type, UnaryOp, for_each_stmt,
+    Arith, Class, ExprId, Function, Leaf, LocalId, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
 };
 
 /// The number of expressions that one query visits. Locals are replaced by their values, which can be large.
@@ -189,10 +189,11 @@ impl Strides<'_> {
     }
 }
 
-/// By the local's index: an estimate of the stride along an axis, as if all threads executed the same assignments.
-/// Parameters and the locals of `uniform` have the stride 0, and those of `unknown` none that is known.
+/// By the local's index: an estimate of the stride along an axis, as if all threads executed the same assignments of a
+/// body. Parameters and the locals of `uniform` have the stride 0, and those of `unknown` none that is known.
 pub(crate) fn estimated_strides(
     function: &Function,
+    body: &[Stmt],
     axis: u8,
     uniform: &[LocalId],
     unknown: &[LocalId],
@@ -206,7 +207,7 @@ pub(crate) fn estimated_strides(
     }
     loop {
         let before = strides.clone();
-        for_each_stmt(&function.body, &mut |stmt| {
+        for_each_stmt(body, &mut |stmt| {
             for local in stmt.kind.assigned() {
                 let value = if let StmtKind::Assign(_, value) = stmt.kind {
                     estimated_stride(function, axis, &strides, value)

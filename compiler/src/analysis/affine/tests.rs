@@ -379,8 +379,8 @@ fn results_of_operations_have_no_known_stride() {
     let local = c.named("k", zero);
     c.b.assign(local, thread, SPAN);
     let function: Function = c.b.finish();
-    let strides = estimated_strides(&function, 0, &[], &[]);
+    let strides = estimated_strides(&function, &function.body, 0, &[], &[]);
     assert_eq!(strides[local.index()], Stride::Unknown);
-    let strides = estimated_strides(&function, 1, &[], &[]);
+    let strides = estimated_strides(&function, &function.body, 1, &[], &[]);
     assert_eq!(strides[local.index()], Stride::ZERO);
 }

@@ -32,7 +32,7 @@ pub(super) fn along_x(module: &Module, copies: CopyLocals) -> Order {
 /// By the local's index: its stride along x. The index of the copy counts as uniform.
 pub(super) fn strides(function: &Function, copies: CopyLocals) -> Vec<Stride> {
     let copies: Vec<LocalId> = copies.into_iter().flatten().collect();
-    estimated_strides(function, 0, &copies, &[])
+    estimated_strides(function, &function.body, 0, &copies, &[])
 }
 
 /// Whether each access to global memory has unit stride over small elements, or is uniform.

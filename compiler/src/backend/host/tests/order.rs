@@ -3,7 +3,7 @@
 
 use crate::backend::host::{
     plan::{Plan, Vectors},
-    tests::harness::{Arg, array, kernel, llvm, matrix, module},
+    tests::harness::{Arg, array, kernel, llvm, matrix, module, plan_features},
 };
 
 const MATRIX: &str = "void(int64[:,::1])";
@@ -354,4 +354,33 @@ def k(a, out):
         )*};
     }
     check!("int32" i32 "uint32" u32 "int64" i64 "uint64" u64);
+}
+
+#[test]
+fn loops_along_y_become_loops_of_the_block_where_rows_are_contiguous() {
+    let source = |access: &str, first: &str| {
+        format!(
+            "
+def k(a, out):
+    tx, ty, tz = cuda.threadIdx.x, cuda.threadIdx.y, cuda.threadIdx.z
+    for y in range({first}, a.shape[0], 8):
+        out[y, tx] = {access}
+"
+        )
+    };
+    let is_rewritten = |access: &str, first: &str| {
+        let signature = "void(float32[:,::1], float32[:,::1])";
+        plan_features(&source(access, first), signature, "x86-64-v3").contains(&"grid-stride-loop")
+    };
+    for access in ["a[y, tx]", "a[y, tx + 1] - a[max(y - 1, 0), min(tx, 5)]"] {
+        for first in ["ty", "cuda.grid(2)[1]", "cuda.blockIdx.x * 16 + ty"] {
+            assert!(is_rewritten(access, first), "{access}, {first}");
+        }
+    }
+    for access in ["a[tx, y]", "a[y, tx] + a[tx, 0]", "a[y, tx * 2]"] {
+        assert!(!is_rewritten(access, "ty"), "{access}");
+    }
+    for first in ["7 - ty", "2 * ty", "ty + tz", "7 + ty - tx", "tz"] {
+        assert!(!is_rewritten("a[y, tx]", first), "{first}");
+    }
 }

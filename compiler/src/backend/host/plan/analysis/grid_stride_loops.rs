@@ -1,8 +1,12 @@
 //! Recognizes loops whose induction variable advances by a positive step, and among them grid-stride loops: the first
-//! index has unit stride along `x`, bound and step are uniform.
+//! index has unit stride along `x` or `y`, bound and step are uniform.
 
 use crate::{
-    analysis::{Rematerializable, escapes, for_each_mention},
+    analysis::{
+        Rematerializable,
+        affine::{Stride, estimated_stride, estimated_strides},
+        escapes, for_each_mention,
+    },
     backend::host::plan::analysis::{
         candidates::is_launch_uniform,
         guarded,
@@ -11,7 +15,7 @@ use crate::{
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister,
-        Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
+        Stmt, StmtKind, Type, UnaryOp, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -48,15 +52,17 @@ pub(crate) struct Search<'a> {
     counts: Vec<(u32, u32)>,
     /// By local: it is assigned once, to a value that is uniform in the block.
     alike: &'a [bool],
+    /// The kernel's body.
+    body: &'a [Stmt],
 }
 
 impl<'a> Search<'a> {
     /// A search in a kernel's body.
-    pub(crate) fn of(function: &'a Function, body: &[Stmt], fixed: &'a Rematerializable, alike: &'a [bool]) -> Self {
+    pub(crate) fn of(function: &'a Function, body: &'a [Stmt], fixed: &'a Rematerializable, alike: &'a [bool]) -> Self {
         let mut counts = vec![(0_u32, 0_u32); function.locals.len()];
         for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()].0 += 1));
         for_each_mention(function, body, &mut |local| counts[local.index()].1 += 1);
-        Self { function, fixed, counts, alike }
+        Self { function, fixed, counts, alike, body }
     }
 }
 
@@ -163,7 +169,42 @@ impl Search<'_> {
         let forms = self.forms(&stays);
         let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
-        (along_x && same(bound) && same(by)).then_some(strided)
+        let starts = along_x || (self.is_step_along_y(first, &stays) && self.has_contiguous_rows(&strided.rest));
+        (starts && same(bound) && same(by)).then_some(strided)
+    }
+
+    /// Whether a value has unit stride along `y`, and is uniform along `x` and `z`.
+    fn is_step_along_y(&self, value: ExprId, shared: &dyn Fn(LocalId) -> bool) -> bool {
+        let along = |axis| Forms { function: self.function, fixed: self.fixed, shared, sole: &|_| None, axis };
+        [Form::Same, Form::Step, Form::Same].into_iter().zip(0..).all(|(form, axis)| along(axis).form(value) == form)
+    }
+
+    /// Whether some accesses of statements seem to have unit stride along `x`, and none another constant stride. The
+    /// neighbors along `x` execute the same iteration of a loop along `y`, so that only then they access the same cache
+    /// lines; otherwise a thread that executes all its iterations accesses fewer.
+    fn has_contiguous_rows(&self, list: &[Stmt]) -> bool {
+        let function = self.function;
+        let strides = estimated_strides(function, self.body, 0, &[], &[]);
+        let (mut contiguous, mut strided) = (false, false);
+        let mut see = |pointer: ExprId| {
+            let Type::Ptr(element, _) = function.exprs[pointer].ty else { return };
+            match estimated_stride(function, 0, &strides, pointer) {
+                Stride::Constant(bytes) if bytes == element.size_bytes() as i64 => contiguous = true,
+                Stride::ZERO | Stride::Unknown | Stride::Undefined => {}
+                Stride::Constant(_) | Stride::Uniform => strided = true,
+            }
+        };
+        for_each_stmt(list, &mut |stmt| {
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                if let Class::Load(pointer) = function.class(id) {
+                    see(pointer);
+                }
+            });
+            if let StmtKind::Store { pointer, .. } = stmt.kind {
+                see(pointer);
+            }
+        });
+        contiguous && !strided
     }
 
     fn kind(&self, id: ExprId) -> &ExprKind {

@@ -14,14 +14,18 @@
 //!
 //! Legal if
 //!
-//! - the first index has unit stride along `x` and is uniform along `y` and `z`;
+//! - the first index has unit stride along one of `x` and `y` and is uniform along the other axes, so that the first
+//!   thread of the block has the least index;
 //! - bound and step are uniform and do not change in the loop, and the step is positive;
 //! - the loop has no other exit and no barrier, and the induction variable is not read after it.
 //!
-//! The pass has no cost model: the threads of a row then access contiguous elements in each iteration.
+//! Along `x` the pass has no cost model: the threads of a row then access contiguous elements in each iteration. Along
+//! `y`, as in `for y in range(threadIdx.y, n, blockDim.y)`, it pays if accesses of the body seem to be contiguous along
+//! `x`, and none has another stride: a thread that executes all its iterations would access elements that are far from
+//! each other.
 
 use crate::{
-    analysis::{Rematerializable, for_each_read},
+    analysis::{Dependence, Rematerializable, for_each_read},
     backend::host::plan::{
         analysis::{
             block_uniformity,
@@ -195,7 +199,7 @@ impl Build<'_> {
 
     /// Copies an expression of rematerializable locals, evaluated for the first thread of the block.
     fn first_of_block(&mut self, root: ExprId, fixed: &Rematerializable) -> ExprId {
-        let depends = |local: LocalId| fixed.local_dependence(local).x;
+        let depends = |local: LocalId| fixed.local_dependence(local) != Dependence::default();
         self.map(root, &|local| fixed.value(local).filter(|_| depends(local)), true)
     }
 
