@@ -173,3 +173,33 @@ def test_threads_that_return(rows):
     x = np.random.default_rng(rows).integers(-9, 10, (rows, 32)).astype(np.float32)
     got = run(returning, 1, 64, x, np.zeros(64, np.float32))[-1]
     np.testing.assert_array_equal(got, np.repeat(x.sum(axis=1)[:2] * 2, 32))
+
+
+@cuda.jit
+def accumulating(x, counts, total):
+    """Atomic operations in a region and after it, on arrays that workers have private copies of."""
+    sums = cuda.shared.array(8, np.int64)
+    tid = cuda.threadIdx.x
+    lane, warp, warps = tid % 32, tid // 32, cuda.blockDim.x // 32
+    own = 0
+    for row in range(cuda.blockIdx.x * warps + warp, x.shape[0], cuda.gridDim.x * warps):
+        value = warp_sum(x[row, lane])
+        cuda.atomic.add(counts, x[row, lane] % 8, 1)
+        if lane == 0:
+            own += value * row
+    if lane == 0:
+        sums[warp] = own
+    cuda.syncthreads()
+    if warp == 0:
+        value = warp_sum(sums[lane] if lane < warps else 0)
+        if lane == 0:
+            cuda.atomic.add(total, 0, value)
+
+
+@pytest.mark.parametrize("width", [32, 96, 256])
+@pytest.mark.parametrize("rows", [1, 13, 200])
+def test_private_copies(width, rows):
+    x = np.random.default_rng(rows).integers(0, 50, (rows, 32))
+    got = run(accumulating, 3, width, x, np.zeros(8, np.int64), np.ones(1, np.int64))
+    np.testing.assert_array_equal(got[1], np.bincount(x.ravel() % 8, minlength=8))
+    assert got[2][0] == 1 + (x.sum(axis=1) * np.arange(rows)).sum()

@@ -265,7 +265,6 @@ fn may_have_warp_regions(cx: &Cx) -> bool {
         && cx.plan.module.assumed().warps
         && cx.plan.x_axis == 0
         && !cx.plan.row_blocks
-        && cx.plan.privatized.is_empty()
 }
 
 fn always(_: &Cx) -> bool {
