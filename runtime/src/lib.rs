@@ -40,7 +40,7 @@ pub use profiler_ranges::{Category, Range, range};
 pub use random::xoroshiro128p_states;
 pub use rows::Rows;
 pub use settings::{
-    CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, InForce, ProgressChoice, SETTINGS, Setting,
-    Settings,
+    CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, InForce, ProfileChoice, ProgressChoice, SETTINGS,
+    Setting, Settings,
 };
 pub use toolkit::Toolkit;

@@ -71,7 +71,7 @@ pub(crate) struct SanitizeArgs {
     args: Vec<String>,
 }
 
-/// `weft profile`, which `weft/_profiler.py` reads once more.
+/// `weft profile`, which `weft/_profile_program.py` reads once more.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
     /// The GPU, such as a100 or rtx4090.

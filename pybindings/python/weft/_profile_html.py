@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from html import escape
 
-from weft._profile_text import ESTIMATED, dims, duration
+from weft._profile_text import ESTIMATED, duration, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def page(profiles: list[Profile]) -> str:
     ]
     if len(profiles) > 1:
         links = (
-            f'<li><a href="#launch{number}">{escape(_title(profile))}</a></li>'
+            f'<li><a href="#launch{number}">{escape(title(profile))}</a></li>'
             for number, profile in enumerate(profiles)
         )
         parts.append(f"<nav aria-label='Launches'><ol>{''.join(links)}</ol></nav>")
@@ -60,13 +60,9 @@ def page(profiles: list[Profile]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _title(profile: Profile) -> str:
-    return f"{profile.kernel}[{dims(profile.griddim)}, {dims(profile.blockdim)}] on {profile.gpu}"
-
-
 def _launch(number: int, profile: Profile) -> list[str]:
     parts = [
-        f'<section aria-labelledby="launch{number}"><h2 id="launch{number}">{escape(_title(profile))}</h2>',
+        f'<section aria-labelledby="launch{number}"><h2 id="launch{number}">{escape(title(profile))}</h2>',
         f'<p class="soft">{escape(", ".join(profile.types))}</p>',
     ]
     if profile.is_sampled:

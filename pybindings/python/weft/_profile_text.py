@@ -36,7 +36,7 @@ def finding(found: Finding) -> str:
 
 def report(profile: Profile) -> str:
     """Show a profile: the launch, its bounds, its lines and its findings."""
-    config = f"[{dims(profile.griddim)}, {dims(profile.blockdim)}]"
+    config = f"[{_dims(profile.griddim)}, {_dims(profile.blockdim)}]"
     head = [f"{profile.kernel}{config}({', '.join(profile.types)}) on {profile.gpu}"]
     if profile.launches > 1:
         head.append(f"  one of {profile.launches:,} launches")
@@ -54,7 +54,18 @@ def report(profile: Profile) -> str:
     return "\n".join(body)
 
 
-def dims(extents: tuple[int, int, int]) -> str:
+def title(profile: Profile) -> str:
+    """Show the kernel, the launch configuration and the GPU."""
+    return f"{profile.kernel}[{_dims(profile.griddim)}, {_dims(profile.blockdim)}] on {profile.gpu}"
+
+
+def bound(profile: Profile) -> str:
+    """Show the longest time that a resource is busy, without the estimates; empty if there is none."""
+    firm = [(name, time) for name, time in profile.bounds if name not in ESTIMATED and time > 0]
+    return f"{duration(firm[0][1])} by {firm[0][0]}" if firm else ""
+
+
+def _dims(extents: tuple[int, int, int]) -> str:
     """Show the extents of a grid or a block as a launch has them."""
     shown = list(extents)
     while len(shown) > 1 and shown[-1] == 1:

@@ -1,22 +1,15 @@
-"""Making of profiles: counts of instructions become lines of the source, and the launches of a program are profiled."""
+"""Making of profiles: counts of instructions become lines of the source."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
-import json
 import linecache
-import os
-import sys
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from weft import _weft
 from weft._profile_findings import findings
-from weft._program import run_program
-from weft.errors import LaunchError
 from weft.profile import Access, Array, Line, Occupancy, Profile
 
 TYPE_CHECKING = False
@@ -184,122 +177,3 @@ def subscript(file: str, line: int, kind: str, space: str, array: str, params: f
 
     sources = {row.source for row in _subscripts(file).get(line, []) if fits(row)}
     return sources.pop() if len(sources) == 1 else ""
-
-
-class Recorder:
-    """The profiles of the launches of a program: one for each kernel, types and configuration."""
-
-    def __init__(self, gpu: str, seconds: float, kernel: str | None = None, launch: int | None = None) -> None:
-        self.gpu = gpu
-        self.seconds = seconds
-        self.kernel = kernel
-        self.launch = launch
-        self.count: dict[str, int] = defaultdict(int)
-        self.profiles: dict[Any, Profile] = {}
-        self.times: dict[Any, int] = defaultdict(int)
-        self.failures: list[str] = []
-
-    def note(
-        self, dispatcher: Any, griddim: Any, blockdim: Any, sharedmem: int, args: tuple[Any, ...], types: str
-    ) -> None:
-        """Profile a launch that is about to be made, unless one like it was profiled."""
-        name = dispatcher.__name__
-        self.count[name] += 1
-        if self.kernel is not None and name != self.kernel:
-            return
-        key = (name, id(dispatcher), griddim, blockdim, sharedmem, types)
-        self.times[key] += 1
-        is_wanted = key not in self.profiles if self.launch is None else self.count[name] == self.launch
-        if not is_wanted:
-            return
-        try:
-            self.profiles[key] = of_launch(dispatcher, griddim, blockdim, sharedmem, args, self.gpu, self.seconds)
-        except LaunchError as error:
-            self.failures.append(str(error))
-
-    def result(self) -> list[Profile]:
-        """Give the profiles, with the number of launches of each."""
-        return [replace(made, launches=self.times[key]) for key, made in self.profiles.items()]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="weft profile",
-        description="Run a Python program with its kernels on the CPU, and count what they do on a GPU, by line.",
-    )
-    parser.add_argument("--gpu", default=GPU, metavar="NAME", help=f"the GPU, such as a100 or rtx4090 ({GPU})")
-    parser.add_argument("--kernel", metavar="NAME", help="profile only the kernel of this name")
-    parser.add_argument("--launch", type=int, metavar="N", help="profile only the N-th launch of a kernel, from 1")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="the time for a launch; larger ones are sampled")
-    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="(text)")
-    parser.add_argument("-o", dest="output", metavar="FILE", help="write to a file, not to the standard output")
-    parser.add_argument(
-        "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two JSON files; run no program"
-    )
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
-    parser.add_argument("program", nargs="?", help="a Python file, or with -m a module")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
-    return parser
-
-
-def run(argv: list[str]) -> int:
-    """Profile a program's kernels, print the report, and give the program's exit code."""
-    options = _parser().parse_args(argv)
-    if options.compare:
-        return _compare(options)
-    if options.program is None:
-        print("weft profile: name a program", file=sys.stderr)
-        return 2
-    if not options.module and not Path(options.program).is_file():
-        print(f"weft profile: there is no file {options.program}", file=sys.stderr)
-        return 2
-    try:
-        _weft.check_gpu(options.gpu)
-    except ValueError as error:
-        print(f"weft profile: {error}", file=sys.stderr)
-        return 2
-    # The program's first use of a device reads this setting.
-    os.environ["WEFT_DEVICE"] = "cpu"
-    recorder = Recorder(options.gpu, options.seconds, options.kernel, options.launch)
-    _weft.profile_launches(recorder.note)
-    try:
-        code = run_program(options.program, options.args, options.module)
-    finally:
-        _weft.profile_launches(None)
-    for failure in recorder.failures:
-        print(f"weft profile: {failure}", file=sys.stderr)
-    profiles = recorder.result()
-    if not profiles and not recorder.failures:
-        what = "no kernel" if options.kernel is None else f"no kernel `{options.kernel}`"
-        print(f"weft profile: the program launched {what}", file=sys.stderr)
-    _write(options.output, _rendered(profiles, options.format))
-    return code or (1 if recorder.failures else 0)
-
-
-def _rendered(profiles: list[Profile], form: str) -> str:
-    if form == "json":
-        return json.dumps([each.to_dict() for each in profiles], indent=2) + "\n"
-    if form == "html":
-        from weft._profile_html import page
-
-        return page(profiles)
-    return "\n".join(f"{each}\n" for each in profiles)
-
-
-def _write(path: str | None, text: str) -> None:
-    if path is None:
-        sys.stdout.write(text)
-    else:
-        Path(path).write_text(text, encoding="utf-8")
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from weft._profile_compare import compared
-
-    try:
-        text = compared(*map(Path, options.compare))
-    except (OSError, ValueError) as error:
-        print(f"weft profile: {error}", file=sys.stderr)
-        return 2
-    _write(options.output, text)
-    return 0

@@ -330,7 +330,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv
         The arguments; those of the process if there are none.
     """
-    from weft._profiler import run
+    from weft._profile_program import run
 
     return run(list(sys.argv[1:] if argv is None else argv))
 

@@ -27,7 +27,7 @@ use pyo3::{
 use weft_cli::Loader;
 use weft_compiler::diagnostic::closest;
 use weft_runtime::{
-    DeviceChoice, Error, ErrorKind, Executor, Libdevice, Settings, Toolkit, cpu, cuda,
+    DeviceChoice, Error, ErrorKind, Executor, Libdevice, ProfileChoice, Settings, Toolkit, cpu, cuda,
     progress::{self, ProgressOutput},
     sanitize,
 };
@@ -39,6 +39,8 @@ struct Devices {
     settings: &'static Settings,
     /// The GPUs, or the CPU as the only device.
     cuda: bool,
+    /// The settings say so.
+    is_chosen: bool,
     /// One for each device, opened at its first use.
     executors: Vec<Mutex<Option<Arc<dyn Executor>>>>,
 }
@@ -134,8 +136,13 @@ fn choose() -> Result<Devices, Error> {
         let text = "CUDA is disabled by WEFT_DEVICE=none, which NUMBA_DISABLE_CUDA=1 also sets: no device can be used";
         return Err(Error::new(ErrorKind::NoDevice, text));
     }
-    let is_sanitized = settings.device == DeviceChoice::Auto && !settings.sanitize.is_empty();
-    let count = if settings.device.is_host() || is_sanitized { 0 } else { cuda::device_count() };
+    let is_profiled = settings.profile != ProfileChoice::Off;
+    if settings.device == DeviceChoice::Cuda && is_profiled {
+        let text = "WEFT_PROFILE profiles kernels on the CPU, and WEFT_DEVICE=cuda requires a GPU: unset one of them";
+        return Err(Error::new(ErrorKind::Value, text));
+    }
+    let on_the_cpu = settings.device == DeviceChoice::Auto && (is_profiled || !settings.sanitize.is_empty());
+    let count = if settings.device.is_host() || on_the_cpu { 0 } else { cuda::device_count() };
     if settings.device == DeviceChoice::Cuda && count == 0 {
         // Opening says what is missing: the driver or a device.
         cuda::open(settings, 0).map_err(|error| Error {
@@ -144,7 +151,7 @@ fn choose() -> Result<Devices, Error> {
         })?;
     }
     let executors = (0..count.max(1)).map(|_| Mutex::new(None)).collect();
-    Ok(Devices { settings, cuda: count > 0, executors })
+    Ok(Devices { settings, cuda: count > 0, is_chosen: settings.device.is_host() || on_the_cpu, executors })
 }
 
 fn read_settings() -> Result<&'static Settings, Error> {
@@ -266,7 +273,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
             errors::advise(py, "InvalidConfigWarning", &message)?;
         }
     }
-    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.settings.device.is_host());
+    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.is_chosen);
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }

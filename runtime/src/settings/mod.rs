@@ -70,6 +70,17 @@ pub enum ProgressChoice {
     Always,
 }
 
+/// `WEFT_PROFILE`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ProfileChoice {
+    /// Launches are not profiled.
+    Off,
+    /// The report is written to the standard error when the process ends.
+    Print,
+    /// It is written to a file, in the format of its name.
+    File(PathBuf),
+}
+
 /// A file of NVIDIA's: `WEFT_LIBDEVICE` and its like.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileChoice {
@@ -167,6 +178,10 @@ pub struct Settings {
     pub sanitize_report: Option<PathBuf>,
     /// `WEFT_SANITIZE_BENIGN_RACES`: report races in which the threads write the same value.
     pub sanitize_benign_races: bool,
+    /// `WEFT_PROFILE`: profile the launches of the process.
+    pub profile: ProfileChoice,
+    /// `WEFT_PROFILE_GPU`: the name of the GPU for it.
+    pub profile_gpu: String,
     /// `WEFT_TIMING`: print how long the phases of each kernel's first launch take.
     pub timing: bool,
     /// `WEFT_WARN_WIDENING`: warn where Numba's typing widens numbers.
@@ -286,6 +301,8 @@ impl Default for Settings {
             sanitize_raises: true,
             sanitize_report: None,
             sanitize_benign_races: true,
+            profile: ProfileChoice::Off,
+            profile_gpu: "h100".to_owned(),
             timing: false,
             warn_widening: false,
             progress: ProgressChoice::Auto,
@@ -472,6 +489,11 @@ mod tests {
         }
         assert_eq!(with("WEFT_LIBDEVICE", "none").map(|s| s.libdevice), Ok(FileChoice::None));
         assert_eq!(with("WEFT_USE_PRODUCER_STREAM", "0").map(|s| s.use_producer_stream), Ok(false));
+        assert_eq!(with("WEFT_PROFILE", "1").map(|s| s.profile), Ok(ProfileChoice::Print));
+        let file = ProfileChoice::File(PathBuf::from("out/%p.html"));
+        assert_eq!(with("WEFT_PROFILE", "out/%p.html").map(|s| s.profile), Ok(file));
+        assert_eq!(with("WEFT_PROFILE", "off").map(|s| s.profile), Ok(ProfileChoice::Off));
+        assert_eq!(with("WEFT_PROFILE_GPU", "rtx4090").map(|s| s.profile_gpu), Ok("rtx4090".to_owned()));
         assert_eq!(with("WEFT_TIMING", "1").map(|s| s.timing), Ok(true));
         assert_eq!(with("WEFT_WARN_WIDENING", "1").map(|s| s.warn_widening), Ok(true));
         assert_eq!(with("WEFT_PROGRESS", "0").map(|s| s.progress), Ok(ProgressChoice::Never));
@@ -555,6 +577,8 @@ mod tests {
             ("WEFT_LIBNVVM", "4"),
             ("WEFT_DEBUG", "yes"),
             ("WEFT_PROGRESS", "yes"),
+            ("WEFT_PROFILE", "yes"),
+            ("WEFT_PROFILE", "report.pdf"),
             ("WEFT_WARN_ON_IMPLICIT_COPY", "2"),
             ("WEFT_CACHE", "no"),
             ("WEFT_CACHE_SIZE", "1000K"),

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, path::PathBuf};
 
 use weft_artifact::{Factors, Tools};
 
-use super::{CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, ProgressChoice, Setting};
+use super::{CoarsenChoice, CpuStrategy, DebugIndex, DeviceChoice, FileChoice, ProfileChoice, ProgressChoice, Setting};
 
 /// Every setting.
 pub const SETTINGS: &[Setting] = &[
@@ -389,6 +389,37 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "WEFT_PROFILE",
+        default: "0",
+        allowed: "0, 1, on, off, or a file that ends in .txt, .json or .html",
+        doc: "`1`: profile the launches of the process, as `weft profile` does, and write the report to the standard error when the process ends. A file: write the report there, in the format of its name; `%p` in the name is the number of the process. Kernels run on the CPU, so `WEFT_DEVICE=auto` means the CPU.",
+        parse: |settings, value| {
+            settings.profile = match value {
+                "0" | "off" => ProfileChoice::Off,
+                "1" | "on" => ProfileChoice::Print,
+                _ => {
+                    let file = PathBuf::from(value);
+                    let format = file.extension()?.to_str()?;
+                    if !matches!(format, "txt" | "json" | "html") {
+                        return None;
+                    }
+                    ProfileChoice::File(file)
+                }
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "WEFT_PROFILE_GPU",
+        default: "h100",
+        allowed: "the name of a GPU, such as a100 or rtx4090",
+        doc: "The GPU for which `WEFT_PROFILE` profiles.",
+        parse: |settings, value| {
+            value.clone_into(&mut settings.profile_gpu);
+            Some(())
+        },
+    },
+    Setting {
         name: "WEFT_TIMING",
         default: "0",
         allowed: SWITCH,
@@ -406,7 +437,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_PROGRESS",
         default: "auto",
         allowed: "auto, 0, 1, on or off",
-        doc: "Whether long work shows its progress in a line on the standard error, which disappears at the end. `auto`: compilations and sanitized launches that take more than 2 seconds, if Python's `sys.stderr` is the terminal. `1`: also copies of 1 GiB and more; without a terminal, a line at the beginning and one at the end. `0`: never.",
+        doc: "Whether long work shows its progress in a line on the standard error, which disappears at the end. `auto`: compilations, sanitized launches and profiles that take more than 2 seconds, if Python's `sys.stderr` is the terminal. `1`: also copies of 1 GiB and more; without a terminal, a line at the beginning and one at the end. `0`: never.",
         parse: |settings, value| {
             settings.progress = match value {
                 "auto" => ProgressChoice::Auto,

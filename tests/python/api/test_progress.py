@@ -170,6 +170,28 @@ def test_a_long_launch_under_the_sanitizer_is_shown_and_nothing_of_it_is_left(tm
     assert left(written) == ["20"]
 
 
+PROFILES = """
+from weft.profile import profile
+
+@cuda.jit
+def mixed(x):
+    acc = x[0]
+    # So different that blocks run until the time is over.
+    for k in range(cuda.blockIdx.x * 7919 % 1000):
+        acc = (acc ^ k) * 3
+    x[cuda.grid(1)] = acc
+
+print(profile(mixed[1 << 20, 32], (np.zeros(1 << 25, np.int32),), seconds=0.6).kernel)
+"""
+
+
+def test_a_long_profile_is_shown_and_nothing_of_it_is_left(tmp_path) -> None:
+    written, status = on_terminal(PROFILES, tmp_path)
+    assert status == 0, written
+    assert re.search(r"weft: profiling mixed: running its blocks, \d+ s", written)
+    assert left(written) == ["mixed"]
+
+
 def test_one_that_is_not_long_is_not_shown(tmp_path) -> None:
     written, status = on_terminal(COMPILES, tmp_path, after=600_000)
     assert (written, status) == ("done\r\n", 0)

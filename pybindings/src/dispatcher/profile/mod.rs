@@ -8,7 +8,7 @@ mod run;
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -16,10 +16,11 @@ use std::{
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
+    sync::PyOnceLock,
     types::{PyDict, PyTuple},
 };
 use weft_compiler::target::gpus::Gpu;
-use weft_runtime::{LaunchConfig, Stream};
+use weft_runtime::{LaunchConfig, ProfileChoice, Stream};
 
 use self::{prepare::Prepared, report::Report, run::Simulated};
 use super::Dispatcher;
@@ -88,7 +89,8 @@ pub(super) fn launch(
     for array in &prepared.arrays {
         let bytes = simulated.bytes(array);
         if bytes != array.bytes {
-            let copied = py.detach(|| executor.copy_to_device(array.span.start, &bytes, None));
+            let inside = &bytes[..(array.span.end - array.span.start) as usize];
+            let copied = py.detach(|| executor.copy_to_device(array.span.start, inside, None));
             copied.map_err(|error| errors::runtime(py, &error))?;
         }
     }
@@ -96,8 +98,18 @@ pub(super) fn launch(
     staged.try_for_each(|item| item.finish(py, stream, &mut arguments.hosts, &*executor))
 }
 
-/// Whether launches call [`OBSERVER`].
-static IS_OBSERVED: AtomicBool = AtomicBool::new(false);
+/// `WEFT_PROFILE` was not read.
+const UNKNOWN: u8 = 0;
+/// Launches are not observed.
+const OFF: u8 = 1;
+/// Launches call [`OBSERVER`].
+const ON: u8 = 2;
+
+/// Whether launches are observed.
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// `WEFT_PROFILE` was followed: at the first launch, unless an observer was set before it.
+static STARTED: PyOnceLock<()> = PyOnceLock::new();
 
 /// The callable that profiles launches.
 static OBSERVER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
@@ -107,7 +119,7 @@ static OBSERVER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 #[pyfunction]
 #[pyo3(signature = (observer))]
 pub(crate) fn profile_launches(observer: Option<Py<PyAny>>) {
-    IS_OBSERVED.store(observer.is_some(), Ordering::Relaxed);
+    STATE.store(if observer.is_some() { ON } else { OFF }, Ordering::Relaxed);
     let old = std::mem::replace(&mut *OBSERVER.lock().unwrap_or_else(PoisonError::into_inner), observer);
     // After the lock is released: dropping it may run Python.
     drop(old);
@@ -132,7 +144,7 @@ pub(crate) fn check_gpu(name: &str) -> PyResult<()> {
 ///
 /// # Errors
 ///
-/// The exception of the observer.
+/// The exception of the observer; a wrong `WEFT_PROFILE_GPU`.
 #[inline]
 pub(super) fn note(
     dispatcher: &Bound<'_, Dispatcher>,
@@ -140,7 +152,7 @@ pub(super) fn note(
     arguments: &Arguments,
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<()> {
-    if IS_OBSERVED.load(Ordering::Relaxed) { observe(dispatcher, config, arguments, args) } else { Ok(()) }
+    if STATE.load(Ordering::Relaxed) == OFF { Ok(()) } else { observe(dispatcher, config, arguments, args) }
 }
 
 #[cold]
@@ -151,9 +163,28 @@ fn observe(
     args: &Bound<'_, PyTuple>,
 ) -> PyResult<()> {
     let py = dispatcher.py();
+    if STATE.load(Ordering::Relaxed) == UNKNOWN {
+        STARTED.get_or_try_init(py, || start(py))?;
+    }
     let observer = OBSERVER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|own| own.clone_ref(py));
     let Some(observer) = observer else { return Ok(()) };
     let types: Vec<String> = key::decode(&arguments.key).iter().map(ToString::to_string).collect();
     let (grid, block) = (Dims::from(config.grid), Dims::from(config.block));
     observer.call1(py, (dispatcher, grid, block, config.shared_bytes, args, types.join(", "))).map(drop)
+}
+
+/// Follows `WEFT_PROFILE`.
+fn start(py: Python<'_>) -> PyResult<()> {
+    let settings = devices::settings(py)?;
+    let file = match &settings.profile {
+        ProfileChoice::Off => {
+            STATE.store(OFF, Ordering::Relaxed);
+            return Ok(());
+        }
+        ProfileChoice::Print => None,
+        ProfileChoice::File(file) => Some(file),
+    };
+    gpu_of(&settings.profile_gpu)?;
+    devices::current(py)?;
+    py.import("weft._profile_program")?.call_method1("start", (&settings.profile_gpu, file)).map(drop)
 }

@@ -125,10 +125,14 @@ impl Variant {
     }
 }
 
-/// An array that the launch may access, and a copy of its bytes.
+/// Memory after an array up to a multiple of this can be accessed, as on a GPU, where allocations are rounded up.
+const GRANULE: u64 = 512;
+
+/// An array that the launch may access.
 pub(super) struct Array {
     pub(super) name: String,
     pub(super) span: Range<u64>,
+    /// A copy of its bytes, and zeros after its end where a launch can access them.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -165,12 +169,14 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
         }
     }
     let executor = &resolved.overload.executor;
-    let copy = |(name, span): (String, Range<u64>)| {
-        let mut bytes = vec![0; (span.end - span.start) as usize];
-        executor.copy_to_host(&mut bytes, span.start, None)?;
+    let starts: Vec<u64> = merged.iter().skip(1).map(|(_, span)| span.start).chain([u64::MAX]).collect();
+    let copy = |((name, span), next): ((String, Range<u64>), u64)| {
+        let end = span.end.next_multiple_of(GRANULE).min(next);
+        let mut bytes = vec![0; (end - span.start) as usize];
+        executor.copy_to_host(&mut bytes[..(span.end - span.start) as usize], span.start, None)?;
         Ok(Array { name, span, bytes })
     };
-    merged.into_iter().map(copy).collect()
+    merged.into_iter().zip(starts).map(copy).collect()
 }
 
 /// The bytes of the kernel's parameters.

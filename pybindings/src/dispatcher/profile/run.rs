@@ -1,15 +1,20 @@
 //! Runs a prepared launch in the simulator.
 
-use std::time::Duration;
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 use pyo3::prelude::*;
+use weft_runtime::progress::Progress;
 use weft_simulator::{Error, Memory, Module, Region, Sample};
 
 use super::prepare::{Array, Prepared};
 use crate::{devices, dispatcher::Dispatcher, errors};
 
-/// Memory after an array up to a multiple of this can be accessed, as on a GPU, where allocations are rounded up.
-const GRANULE: u64 = 512;
+/// The time between two drawings of the progress.
+const REDRAW: Duration = Duration::from_millis(100);
 
 /// A launch that ran in the simulator.
 pub(super) struct Simulated {
@@ -30,9 +35,13 @@ impl Simulated {
         prepared: &mut Prepared,
         time: Option<Duration>,
     ) -> PyResult<Self> {
+        let name = &dispatcher.get().name;
         let simulated = dispatcher.py().detach(|| {
             let _work = devices::fork::at_work();
-            simulate(prepared, time)
+            match time {
+                Some(_) => with_progress(name, || simulate(prepared, time)),
+                None => simulate(prepared, time),
+            }
         });
         simulated.map_err(|(error, location)| fault(dispatcher, &error, location.as_ref()))
     }
@@ -46,25 +55,35 @@ impl Simulated {
         arrays.iter().map(one).collect()
     }
 
-    /// The bytes of an array after the launch.
+    /// The bytes of an array after the launch, with those after its end.
     pub(super) fn bytes(&self, array: &Array) -> Vec<u8> {
-        let mut bytes = self.memory.region(array.span.start).map_or_else(Vec::new, Region::bytes);
-        bytes.truncate(array.bytes.len());
-        bytes
+        self.memory.region(array.span.start).map_or_else(Vec::new, Region::bytes)
     }
 }
 
 /// The memory of a launch: copies of the arrays, at their addresses.
 fn memory(module: &Module, arrays: &[Array]) -> Memory {
     let mut memory = module.memory();
-    for (number, Array { name, span, bytes }) in arrays.iter().enumerate() {
-        let limit = arrays.get(number + 1).map_or(u64::MAX, |next| next.span.start);
-        let end = span.end.next_multiple_of(GRANULE).min(limit);
-        let mut bytes = bytes.clone();
-        bytes.resize((end - span.start) as usize, 0);
-        memory.add_at(name, span.start, &bytes);
+    for Array { name, span, bytes } in arrays {
+        memory.add_at(name, span.start, bytes);
     }
     memory
+}
+
+/// Runs a function, and shows its progress if it takes long: another thread draws.
+fn with_progress<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let Some(mut progress) = Progress::of_work(|| format!("profiling {name}")) else { return work() };
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while is_done.recv_timeout(REDRAW) == Err(RecvTimeoutError::Timeout) {
+                progress.look("running its blocks");
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 /// A fault of the simulator, and the file and the line of the source.
