@@ -13,7 +13,7 @@ use std::{
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUmemorytype_enum as MemoryType};
 
 use super::{
-    capture,
+    capture::{self, Aside},
     context::Context,
     driver::{self, Driver, Handle},
     module::CudaKernel,
@@ -387,6 +387,7 @@ impl Drop for CudaGraph {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            let _aside = Aside::new(self.context.driver);
             if let Some(end) = &self.end {
                 end.wait();
             }

@@ -88,6 +88,7 @@ impl Drop for Idle {
             return;
         }
         let Ok(_entered) = context.enter() else { return };
+        let _aside = Aside::new(context.driver);
         // SAFETY: the address is from `cuMemAlloc` and is freed once; no work uses it.
         let _: Result<(), Error> = unsafe { context.driver.cuMemFree(self.address) };
     }

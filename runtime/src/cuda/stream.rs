@@ -61,6 +61,7 @@ impl Drop for StreamInner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            let _aside = Aside::new(self.context.driver);
             self.context.free_blocks.free_of_stream(&self.context, self.handle.0.expose_provenance() as u64);
             // SAFETY: the handle is live and has no other users. Its work continues and releases it when done.
             let _: Result<(), Error> = unsafe { self.context.driver.cuStreamDestroy(self.handle.0) };
@@ -215,6 +216,7 @@ impl Drop for CudaEvent {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
+            let _aside = Aside::new(self.context.driver);
             // SAFETY: the handle is live and no one else has it.
             let _: Result<(), Error> = unsafe { self.context.driver.cuEventDestroy(self.handle.0) };
         }
