@@ -311,6 +311,29 @@ def test_what_torch_cannot_capture_is_refused_and_the_capture_goes_on(torch: Any
     assert x.tolist() == [2.0] * 100
 
 
+def test_what_is_released_during_a_capture_does_not_end_it(torch: Any) -> None:
+    x, y = torch.zeros(100, device="cuda"), torch.ones(100, device="cuda")
+    stream, event, own = cuda.stream(), cuda.event(), cuda.to_device(np.ones(1 << 16))
+    host = np.zeros(1 << 16)
+    with cuda.graph() as recorded:
+        add[1, 128](x, y)
+        own.copy_to_host(host)
+    recorded.launch()
+    event.record(stream)
+    add[1, 128](x, y)
+    torch.cuda.synchronize()
+    x.zero_()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        add[1, 128](x, y)
+        del stream, event, own, recorded
+        gc.collect()
+        add[1, 128](x, y)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert x.tolist() == [2.0] * 100
+
+
 @pytest.mark.parametrize("non_blocking", [True, False])
 def test_launches_in_a_graph_that_cupy_captures(cupy: Any, non_blocking: bool) -> None:
     x, y = cupy.zeros(1000), cupy.ones(1000)

@@ -49,6 +49,7 @@ def test_other_blocks_after_the_first(first, second):
     assert len(kernel.overloads) == 1
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(("first", "second"), [((16, 16), (5, 7)), ((5, 7), (16, 16))])
 def test_the_first_launch_decides_which_rows_have_a_copy(first, second):
     @cuda.jit
