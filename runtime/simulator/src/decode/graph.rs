@@ -23,10 +23,106 @@ pub(super) fn blocks(function: &mut Function) {
         function.block_of.extend(std::iter::repeat_n(number as u32, pair[1] - pair[0]));
     }
     let successors: Vec<Vec<usize>> = (0..n).map(|block| successors(function, block, n)).collect();
-    let joins = post_dominators(&successors, n);
+    let ends = |block: usize| block == n || ends_lanes(function, bounds[block]);
+    let all = post_dominators(&successors, n);
+    let of_rest = post_dominators(&without_side_exits(&successors, ends), n);
+    let joins: Vec<usize> =
+        all.into_iter().zip(of_rest).map(|(all, rest)| if ends(all) { rest } else { all }).collect();
+    let joins: Vec<usize> = joins.into_iter().map(|join| if ends(join) { count } else { bounds[join] }).collect();
     for (block, join) in joins.into_iter().enumerate() {
-        function.blocks[block].join = if ends_lanes(function, bounds[join]) { count } else { bounds[join] } as u32;
+        function.blocks[block].join = join as u32;
     }
+}
+
+/// The successors without the branches by which lanes leave a loop to end: the others do not wait for them, so they
+/// converge where they would without those. A branch at which a loop begins or repeats is its regular exit, and what
+/// follows that is kept, too.
+fn without_side_exits(successors: &[Vec<usize>], ends: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
+    let n = successors.len();
+    // Blocks from which lanes run to their end without a loop.
+    let mut leads_to_end = vec![false; n + 1];
+    leads_to_end[n] = true;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in (0..n).filter(|block| !successors[*block].is_empty()) {
+            if !leads_to_end[block] && successors[block].iter().all(|next| leads_to_end[*next]) {
+                leads_to_end[block] = true;
+                changed = true;
+            }
+        }
+    }
+    let repeats = ends_of_back_edges(successors);
+    let mut follows = vec![false; n + 1];
+    let mut stack: Vec<usize> =
+        (0..n).filter(|block| repeats[*block]).flat_map(|block| &successors[block]).copied().collect();
+    stack.retain(|next| leads_to_end[*next] && !ends(*next));
+    while let Some(block) = stack.pop() {
+        if block < n && !std::mem::replace(&mut follows[block], true) {
+            stack.extend(&successors[block]);
+        }
+    }
+    let is_side_exit = |next: usize| leads_to_end[next] && (ends(next) || !follows[next]);
+    let mut kept: Vec<Vec<usize>> = successors.to_vec();
+    for block in (0..n).filter(|block| !repeats[*block]) {
+        if kept[block].iter().any(|next| !leads_to_end[*next]) {
+            kept[block].retain(|next| !is_side_exit(*next));
+        }
+    }
+    // A loop without another exit keeps those that it has.
+    let reaches = reaches_end(&kept);
+    for block in (0..n).filter(|block| !reaches[*block]) {
+        kept[block].clone_from(&successors[block]);
+    }
+    kept
+}
+
+/// The blocks at the two ends of branches back to a block that is being executed.
+fn ends_of_back_edges(successors: &[Vec<usize>]) -> Vec<bool> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Visit {
+        Not,
+        Open,
+        Done,
+    }
+    let n = successors.len();
+    let (mut visits, mut found) = (vec![Visit::Not; n + 1], vec![false; n + 1]);
+    let mut stack = vec![(0, 0)];
+    while let Some((block, next)) = stack.pop() {
+        if next == 0 {
+            visits[block] = Visit::Open;
+        }
+        match successors.get(block).and_then(|all| all.get(next)) {
+            Some(successor) => {
+                stack.push((block, next + 1));
+                match visits[*successor] {
+                    Visit::Not => stack.push((*successor, 0)),
+                    Visit::Open => (found[block], found[*successor]) = (true, true),
+                    Visit::Done => {}
+                }
+            }
+            None => visits[block] = Visit::Done,
+        }
+    }
+    found
+}
+
+/// The blocks from which a path leads to the end.
+fn reaches_end(successors: &[Vec<usize>]) -> Vec<bool> {
+    let n = successors.len();
+    let mut reaches = vec![false; n + 1];
+    reaches[n] = true;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in 0..n {
+            if !reaches[block] && successors[block].iter().any(|next| reaches[*next]) {
+                reaches[block] = true;
+                changed = true;
+            }
+        }
+    }
+    reaches
 }
 
 /// Whether lanes end at an instruction. `ptxas` makes a predicated exit of a branch to it, so lanes that take the branch
@@ -136,7 +232,7 @@ fn intersect(join: &[Option<usize>], rank: &[usize], a: usize, b: usize) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use super::post_dominators;
+    use super::{post_dominators, without_side_exits};
 
     #[test]
     fn branches_converge_at_their_post_dominators() {
@@ -146,5 +242,18 @@ mod tests {
         // A loop without an end, and a path to the end.
         let successors = [vec![1, 2], vec![1], vec![3]];
         assert_eq!(post_dominators(&successors, 3), [2, 3, 3]);
+    }
+
+    #[test]
+    fn lanes_that_leave_a_loop_to_end_are_no_path_for_the_others() {
+        // 1 to 5 are a loop: 4 leaves it and ends at 6, as those do that leave at 5.
+        let successors = [vec![1], vec![2, 3], vec![4, 5], vec![5], vec![6], vec![1, 6], vec![7]];
+        let ends = |block: usize| block >= 6;
+        assert_eq!(post_dominators(&successors, 7)[1..3], [6, 6]);
+        let rest = post_dominators(&without_side_exits(&successors, ends), 7);
+        assert_eq!(rest[1..3], [5, 5]);
+        // 4 follows the loop, and is also where a branch in it leads to.
+        let successors = [vec![1], vec![2, 3], vec![4, 3], vec![1, 4], vec![5]];
+        assert_eq!(without_side_exits(&successors, |block| block >= 5), successors);
     }
 }
