@@ -13,6 +13,11 @@ use super::Sm;
 const ISSUED: f64 = 4.0;
 /// Sectors that L1 delivers per clock: 128 bytes.
 const L1_SECTORS: f64 = 4.0;
+/// Sectors that L2 delivers to a multiprocessor per clock, and those that it takes. An H200 reaches 0.88 and 0.49.
+const L2_LOADS: f64 = 1.0;
+const L2_STORES: f64 = 0.5;
+/// Sectors that atomics update, per clock and multiprocessor. An H200 reaches 0.37, with sums of integers and of float32.
+const L2_ATOMICS: f64 = 0.4;
 
 /// Results per clock of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +125,14 @@ pub struct Work {
     pub memory_bytes: u64,
     /// Sectors of 32 bytes that L1 delivers.
     pub sectors: u64,
+    /// Sectors that L2 delivers.
+    pub l2_loads: u64,
+    /// Sectors of stores.
+    pub l2_stores: u64,
+    /// Sectors that atomics update.
+    pub l2_atomics: u64,
+    /// Clocks for which L2 is busy with atomics of one sector.
+    pub atomic_clocks: f64,
     /// Wavefronts of shared memory.
     pub wavefronts: u64,
     /// Sums, products and fused multiply-adds of float32.
@@ -132,6 +145,8 @@ pub struct Work {
     pub special: u64,
     /// Instructions of warps.
     pub warp_instructions: u64,
+    /// Blocks of the grid: each is on one multiprocessor.
+    pub blocks: u64,
 }
 
 /// A resource of a GPU that work occupies.
@@ -139,6 +154,10 @@ pub struct Work {
 pub enum Resource {
     /// Device memory.
     Memory,
+    /// L2.
+    L2,
+    /// The units of L2 for atomics.
+    Atomics,
     /// L1.
     L1,
     /// Shared memory.
@@ -160,6 +179,8 @@ impl Resource {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "device memory",
+            Self::L2 => "L2",
+            Self::Atomics => "atomics",
             Self::L1 => "L1",
             Self::SharedMemory => "shared memory",
             Self::Float32 => "float32",
@@ -198,15 +219,26 @@ impl Gpu {
     }
 
     /// The times for which work occupies each resource at least, the longest first. A kernel takes at least the
-    /// longest: all multiprocessors share the work evenly, and each resource is busy all the time.
-    pub fn bounds(&self, work: &Work) -> [Bound; 8] {
-        let clocks = f64::from(self.multiprocessors) * f64::from(self.clock_mhz) * 1e6;
+    /// longest: all multiprocessors that have a block share the work evenly, and each
+    /// resource is busy all the time.
+    pub fn bounds(&self, work: &Work) -> [Bound; 10] {
+        let clock = f64::from(self.clock_mhz) * 1e6;
+        let all = f64::from(self.multiprocessors);
+        let clocks = all.min(work.blocks as f64) * clock;
         let on_chip =
             |resource, count: u64, per_clock: f64| Bound { resource, seconds: count as f64 / per_clock / clocks };
         let Rates { float32, float64, integer, special } = self.rates;
         let memory = work.memory_bytes as f64 / (f64::from(self.memory_gb_per_s) * 1e9);
         let mut bounds = [
             Bound { resource: Resource::Memory, seconds: memory },
+            Bound {
+                resource: Resource::L2,
+                seconds: (work.l2_loads as f64 / L2_LOADS + work.l2_stores as f64 / L2_STORES) / (all * clock),
+            },
+            Bound {
+                resource: Resource::Atomics,
+                seconds: (work.l2_atomics as f64 / L2_ATOMICS / all).max(work.atomic_clocks) / clock,
+            },
             on_chip(Resource::L1, work.sectors, L1_SECTORS),
             on_chip(Resource::SharedMemory, work.wavefronts, 1.0),
             on_chip(Resource::Float32, work.float32, f64::from(float32)),
@@ -276,13 +308,21 @@ mod tests {
     fn the_longest_time_is_first() {
         let gpu = Gpu::parse("h200").expect("a row");
         // 4.8 GB take a millisecond; a clock of all multiprocessors 132 times 1.98 GHz.
-        let work = Work { memory_bytes: 4_800_000_000, float64: 64 * 132 * 1_980_000, ..Work::default() };
+        let work = Work { memory_bytes: 4_800_000_000, float64: 64 * 132 * 1_980_000, blocks: 1000, ..Work::default() };
         let bounds = gpu.bounds(&work);
         assert!(bounds.windows(2).all(|pair| pair[0].seconds >= pair[1].seconds));
         assert!((bounds[0].seconds - 1e-3).abs() < 1e-9 && (bounds[1].seconds - 1e-3).abs() < 1e-9);
-        let work = Work { wavefronts: 132 * 1_980_000_000, sectors: 132 * 1_980_000_000, ..Work::default() };
+        let work =
+            Work { wavefronts: 132 * 1_980_000_000, sectors: 132 * 1_980_000_000, blocks: 132, ..Work::default() };
         let [first, second, ..] = gpu.bounds(&work);
         assert_eq!((first.resource, second.resource), (Resource::SharedMemory, Resource::L1));
         assert!((first.seconds - 1.0).abs() < 1e-9 && (second.seconds - 0.25).abs() < 1e-9);
+        // One block is on one multiprocessor.
+        let [first, ..] = gpu.bounds(&Work { blocks: 1, ..work });
+        assert!((first.seconds - 132.0).abs() < 1e-9);
+        let work = Work { l2_atomics: 10, atomic_clocks: 1.98e9, l2_stores: 132, blocks: 1, ..Work::default() };
+        let [first, second, ..] = gpu.bounds(&work);
+        assert_eq!((first.resource, second.resource), (Resource::Atomics, Resource::L2));
+        assert!((first.seconds - 1.0).abs() < 1e-9 && (second.seconds * 1.98e9 - 2.0).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 """The findings of a profile: the causes of lost time, ranked.
 
 Each rule computes the time of what is in excess on the resource that it occupies, from the GPU's rates: L2 moves
-sectors, with about twice the bandwidth of device memory on GPUs with a large L2; shared memory does one wavefront a
+sectors, with about 1.5 times the bandwidth of device memory on GPUs with a large L2; shared memory does one wavefront a
 clock, a multiprocessor issues four instructions a clock, and L2 executes one atomic operation a clock on a sector.
 
 The share of a finding is that time over the longest time that any resource is busy, times the part of the longest time
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LEAST = 0.02
 """Findings with a smaller share are not reported."""
 
-_L2_OVER_MEMORY = 2.0
-"""The bandwidth of L2 over that of device memory."""
+_L2_OVER_MEMORY = 1.5
+"""The bandwidth of L2 over that of device memory: 1.53 for loads on an H200."""
 
 _SECTOR = 32
 _WARP = 32
@@ -39,6 +39,7 @@ class _Times:
 
     clock: float
     multiprocessors: int
+    used: int
     sectors_per_second: float
     longest: float
 
@@ -47,11 +48,14 @@ class _Times:
         """Compute them for a launch."""
         clock = gpu["clock_mhz"] * 1e6
         rate = _L2_OVER_MEMORY * gpu["memory_gb_per_s"] * 1e9 / _SECTOR
-        times = cls(clock, gpu["multiprocessors"], rate, 0.0)
+        multiprocessors = gpu["multiprocessors"]
+        # A block runs on one multiprocessor.
+        used = min(multiprocessors, profile.blocks)
+        times = cls(clock, multiprocessors, used, rate, 0.0)
         busy = [seconds for _, seconds in profile.bounds]
         busy.append(times.moving(profile))
         busy.extend(seconds for _, _, seconds in _contended(profile, times))
-        return cls(clock, gpu["multiprocessors"], rate, max(busy, default=0.0))
+        return cls(clock, multiprocessors, used, rate, max(busy, default=0.0))
 
     def moving(self, profile: Profile) -> float:
         """Compute the time in which L2 moves all sectors."""
@@ -61,10 +65,10 @@ class _Times:
         return count / self.sectors_per_second
 
     def wavefronts(self, count: float) -> float:
-        return count / self.clock / self.multiprocessors
+        return count / self.clock / self.used
 
     def instructions(self, count: float) -> float:
-        return count / 4 / self.clock / self.multiprocessors
+        return count / 4 / self.clock / self.used
 
     def share(self, excess: float, busy: float) -> float:
         """Compute the share of excess on a resource that is busy for some time."""

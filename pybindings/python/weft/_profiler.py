@@ -85,15 +85,16 @@ def _lines(counted: Mapping[str, Any]) -> list[Line]:
         rows[files.get(row[0], ""), row[1]].append(row)
     params = frozenset(name for each in counted["arrays"] for name in each[0].split(", "))
     names: list[str] = counted["counts"]
-    made = [_line(file, line, rows[file, line], params, names) for file, line in sorted(rows)]
+    machine: list[str] = counted["machine"]
+    made = [_line(file, line, rows[file, line], params, names, machine) for file, line in sorted(rows)]
     return [line for line in made if line.instructions or line.accesses]
 
 
-def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: list[str]) -> Line:
+def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: list[str], machine: list[str]) -> Line:
     operations: dict[str, int] = defaultdict(int)
     instructions = lanes = divergent = 0
     accesses: dict[tuple[str, str, str, str], list[Any]] = {}
-    for _file, _line_number, kind, warps, active, branches, touched in rows:
+    for _file, _line_number, kind, warps, active, branches, executed, touched in rows:
         divergent += branches
         # `ptxas` removes moves and predicates short branches, so their numbers are not a GPU's.
         if kind in ("move", "control"):
@@ -101,8 +102,11 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
         instructions += warps
         lanes += active
         name = kind.split()[0]
-        if name in _OPERATIONS:
+        if name in _OPERATIONS and not any(executed):
             operations[name] += active
+        for of_machine, count in zip(machine, executed, strict=True):
+            if count:
+                operations[of_machine.split()[0]] += count
         for space, array, counts, seen, stride in touched:
             source = subscript(file, line, kind, space, array, params)
             key = (kind, space, array, source)

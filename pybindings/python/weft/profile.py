@@ -49,6 +49,8 @@ class Access:
         Pieces of 32 bytes that are moved, and how many the same bytes need if they are contiguous. Global memory only.
     l2_requests
         Lines of 128 bytes that L1 requests from L2 if it is empty.
+    l2_sectors
+        Sectors that L1 exchanges with L2 at least: each that a block loads once, and all of stores and atomics.
     wavefronts, ideal_wavefronts
         Passes through shared memory, and how many there are without bank conflicts.
     """
@@ -63,6 +65,7 @@ class Access:
     sectors: int
     ideal_sectors: int
     l2_requests: int
+    l2_sectors: int
     wavefronts: int
     ideal_wavefronts: int
 
@@ -82,7 +85,8 @@ class Line:
     divergent_branches
         Times that some lanes of a warp took a branch and others did not.
     operations
-        Operations of threads by type: "int32", "int64", "float16", "float32", "float64".
+        Operations of threads by type: "int16", "int32", "int64", "float16", "float32", "float64", "special". Divisions
+        and roots count as the machine instructions that compute them; "special" are approximate functions.
     accesses
         The memory accesses.
     """

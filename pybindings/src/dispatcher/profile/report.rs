@@ -9,7 +9,7 @@ use weft_compiler::target::{
     occupancy::{Limit, Needs},
 };
 use weft_runtime::{LaunchConfig, ptxas};
-use weft_simulator::{Class, Count, Counts, Row, Space, Stride};
+use weft_simulator::{Class, Count, Counts, MachineCode, Row, Space, Stride};
 
 use super::{prepare::Prepared, run::Simulated};
 use crate::devices;
@@ -19,10 +19,11 @@ const SECTOR: u64 = 32;
 
 /// The accesses of an instruction: space, array, the counts in the order of [`Count::NAMES`], whether whole warps have
 /// been seen, and the distance of lanes in bytes, if it is constant.
-type AccessRow = (&'static str, String, [u64; 9], bool, Option<i64>);
+type AccessRow = (&'static str, String, [u64; 10], bool, Option<i64>);
 
-/// An instruction: file and line of the source, class, warps, lanes, divergent branches, accesses.
-type InstructionRow = (u32, u32, &'static str, u64, u64, u64, Vec<AccessRow>);
+/// An instruction: file and line of the source, class, warps, lanes, divergent branches, machine instructions
+/// in the order of [`MachineCode::NAMES`], accesses.
+type InstructionRow = (u32, u32, &'static str, u64, u64, u64, [u64; 7], Vec<AccessRow>);
 
 /// An array: name, bytes, whether the kernel reads it, whether it writes it, and an estimate of its distinct bytes that
 /// the launch accesses.
@@ -51,13 +52,15 @@ impl<'py> Report<'_, 'py> {
         report.set_item("ran", sample.ran)?;
         report.set_item("error", sample.error)?;
         let arrays = self.arrays();
-        let bounds = gpu.bounds(&work(&sample.counts, arrays.iter().map(|array| array.4).sum()));
+        let memory_bytes = arrays.iter().map(|array| array.4).sum();
+        let bounds = gpu.bounds(&Work { memory_bytes, blocks: sample.blocks, ..work(&sample.counts) });
         report.set_item("arrays", arrays)?;
         let rows: Vec<InstructionRow> = sample.counts.rows.iter().map(row).collect();
         let file = |row: &InstructionRow| Some((row.0, simulated.module.file(row.0)?));
         report.set_item("files", rows.iter().filter_map(file).collect::<BTreeMap<_, _>>())?;
         report.set_item("rows", rows)?;
         report.set_item("counts", Count::NAMES)?;
+        report.set_item("machine", MachineCode::NAMES)?;
         let bounds: Vec<(&str, f64)> = bounds.iter().map(|bound| (bound.resource.name(), bound.seconds)).collect();
         report.set_item("bounds", bounds)?;
         report.set_item("gpu", self.gpu_dict()?)?;
@@ -133,21 +136,29 @@ impl<'py> Report<'_, 'py> {
 }
 
 /// What a launch does, for the bounds of its time.
-fn work(counts: &Counts, memory_bytes: u64) -> Work {
-    let mut work = Work { memory_bytes, ..Work::default() };
+fn work(counts: &Counts) -> Work {
+    let mut work = Work { atomic_clocks: counts.hottest.clocks(), ..Work::default() };
     for row in &counts.rows {
+        // A unit is busy with an instruction for all lanes of a warp, active or not.
+        let lanes = 32 * row.warps;
+        let MachineCode { float32, float64, special, issued } = row.machine;
+        work.float32 += float32.iter().sum::<u64>() * lanes;
+        work.float64 += float64.iter().sum::<u64>() * lanes;
+        work.special += special * lanes;
         match row.class {
             // `ptxas` removes most of them.
             Class::Move => continue,
-            Class::Int16 | Class::Int32 => work.integer += row.lanes,
-            Class::Int64 => work.integer += 2 * row.lanes,
-            Class::Float32Add | Class::Float32Mul | Class::Float32Fma | Class::Float32Other => {
-                work.float32 += row.lanes;
-            }
-            Class::Float64Add | Class::Float64Mul | Class::Float64Fma | Class::Float64Other => {
-                work.float64 += row.lanes;
-            }
+            Class::Int16 | Class::Int32 => work.integer += lanes,
+            Class::Int64 => work.integer += 2 * lanes,
             Class::Float16
+            | Class::Float32Add
+            | Class::Float32Mul
+            | Class::Float32Fma
+            | Class::Float32Other
+            | Class::Float64Add
+            | Class::Float64Mul
+            | Class::Float64Fma
+            | Class::Float64Other
             | Class::Load
             | Class::Store
             | Class::Atomic
@@ -156,10 +167,17 @@ fn work(counts: &Counts, memory_bytes: u64) -> Work {
             | Class::Control
             | Class::Other => {}
         }
-        work.warp_instructions += row.warps;
+        work.warp_instructions += issued.max(1) * row.warps;
         for (space, _, count) in &row.accesses {
             match space {
-                Space::Global | Space::Generic => work.sectors += count.sectors,
+                Space::Global | Space::Generic => {
+                    work.sectors += count.sectors;
+                    match row.class {
+                        Class::Store => work.l2_stores += count.l2_sectors,
+                        Class::Atomic => work.l2_atomics += count.l2_sectors,
+                        _ => work.l2_loads += count.l2_sectors,
+                    }
+                }
                 Space::Shared => work.wavefronts += count.wavefronts,
                 Space::Local | Space::Const | Space::Param => {}
             }
@@ -184,6 +202,7 @@ fn row(row: &Row) -> InstructionRow {
         row.warps,
         row.lanes,
         row.divergent_branches,
+        row.machine.values().map(|count| count * row.lanes),
         row.accesses.iter().map(access).collect(),
     )
 }

@@ -379,10 +379,21 @@ pub(crate) fn global_atomic(lanes: Lanes, kind: AtomicKind) -> Count {
         requests: 1,
         lanes: u64::from(lanes.mask.count_ones()),
         sectors: pieces(5),
+        l2_sectors: pieces(5),
         ideal_sectors: (sorted.distinct() * u64::from(size)).div_ceil(32),
         l2_requests: pieces(if kind.op == AtomicOp::Cas { 6 } else { 7 }),
         tag_wavefronts: sorted.pieces(size, 7).div_ceil(4),
         ..Count::default()
+    }
+}
+
+/// The rounds of an atomic of global memory by sector: as many as lanes that have the most frequent address in it.
+pub(crate) fn updates(lanes: Lanes, kind: AtomicKind, mut of_sector: impl FnMut(u64, u64)) {
+    let acting = if is_combined(kind, lanes) { elected(lanes) } else { lanes };
+    let sorted = acting.sorted();
+    for sector in sorted.addresses[..sorted.len].chunk_by(|a, b| a >> 5 == b >> 5) {
+        let rounds = sector.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0);
+        of_sector(sector[0] >> 5, rounds as u64);
     }
 }
 

@@ -1,9 +1,14 @@
 //! The counts of a launch, by the rules of compute capability 9.0. The names are Nsight Compute's.
 
 mod access;
+mod machine;
+mod sectors;
 mod table;
 
-pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic};
+pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic, updates};
+pub use machine::MachineCode;
+pub use sectors::SectorAtomics;
+pub(crate) use sectors::{Loaded, Updates};
 pub use table::{Class, Count, Counts, Row, Stride};
 pub(crate) use table::{Counters, NO_REGION};
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
+use super::{MachineCode, SectorAtomics, Updates};
 use crate::{
     decode::{Location, Operation, Program},
     parse::Space,
@@ -115,6 +116,8 @@ pub struct Count {
     pub ideal_sectors: u64,
     /// Requests to L2 with a cold L1: lines of 128 bytes.
     pub l2_requests: u64,
+    /// Sectors that L1 exchanges with L2 at least: each that a block loads once, and all of stores and atomics.
+    pub l2_sectors: u64,
     /// Wavefronts of the L1 tag stage.
     pub tag_wavefronts: u64,
     /// Wavefronts of shared memory.
@@ -129,12 +132,13 @@ pub struct Count {
 
 impl Count {
     /// The names of [`Self::values`].
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "requests",
         "lanes",
         "sectors",
         "ideal_sectors",
         "l2_requests",
+        "l2_sectors",
         "tag_wavefronts",
         "wavefronts",
         "ideal_wavefronts",
@@ -142,17 +146,18 @@ impl Count {
     ];
 
     /// All counts.
-    pub fn values(mut self) -> [u64; 9] {
+    pub fn values(mut self) -> [u64; 10] {
         self.fields_mut().map(|count| *count)
     }
 
-    fn fields_mut(&mut self) -> [&mut u64; 9] {
+    fn fields_mut(&mut self) -> [&mut u64; 10] {
         let Self {
             requests,
             lanes,
             sectors,
             ideal_sectors,
             l2_requests,
+            l2_sectors,
             tag_wavefronts,
             wavefronts,
             ideal_wavefronts,
@@ -165,6 +170,7 @@ impl Count {
             sectors,
             ideal_sectors,
             l2_requests,
+            l2_sectors,
             tag_wavefronts,
             wavefronts,
             ideal_wavefronts,
@@ -199,6 +205,8 @@ pub(crate) struct Counters {
     pub(crate) guarded: Vec<u64>,
     /// By instruction: space, region, counts.
     pub(crate) accesses: Vec<Vec<(Space, u32, Count)>>,
+    /// Atomics of global memory by sector.
+    pub(crate) updates: Updates,
 }
 
 /// The number of a region for shared and local memory.
@@ -207,7 +215,12 @@ pub(crate) const NO_REGION: u32 = u32::MAX;
 impl Counters {
     pub(crate) fn new(program: &Program) -> Self {
         let count = program.functions.iter().map(|function| function.instructions.len()).sum();
-        Self { executed: vec![Executed::default(); count], guarded: vec![0; count], accesses: vec![Vec::new(); count] }
+        Self {
+            executed: vec![Executed::default(); count],
+            guarded: vec![0; count],
+            accesses: vec![Vec::new(); count],
+            updates: Updates::default(),
+        }
     }
 
     pub(crate) fn access(&mut self, counter: usize, space: Space, region: u32, count: Count) {
@@ -233,9 +246,11 @@ impl Counters {
         for (_, _, count) in self.accesses.iter_mut().flatten() {
             count.fields_mut().into_iter().for_each(scale);
         }
+        self.updates.scale(scale);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
+        self.updates.merge(&other.updates);
         for (own, more) in self.executed.iter_mut().zip(&other.executed) {
             own.warps += more.warps;
             own.lanes += more.lanes;
@@ -269,6 +284,8 @@ pub struct Row {
     pub lanes: u64,
     /// Times that only some active lanes took the branch.
     pub divergent_branches: u64,
+    /// The machine instructions of one lane.
+    pub machine: MachineCode,
     /// Memory accesses by space and region: the name of the array, empty for shared and local memory.
     pub accesses: Vec<(Space, String, Count)>,
 }
@@ -278,6 +295,8 @@ pub struct Row {
 pub struct Counts {
     /// One row for each instruction that ran.
     pub rows: Vec<Row>,
+    /// Atomics of the sector of global memory that is busy with them for longest.
+    pub hottest: SectorAtomics,
 }
 
 impl Counts {
@@ -308,11 +327,12 @@ impl Counts {
                     warps: block.warps,
                     lanes,
                     divergent_branches: if is_branch { counters.executed[counter].divergent } else { 0 },
+                    machine: MachineCode::of(&instruction.operation),
                     accesses,
                 });
             }
         }
-        Self { rows }
+        Self { rows, hottest: counters.updates.hottest() }
     }
 
     /// The memory accesses, summed by source line, kind of instruction, space and array.

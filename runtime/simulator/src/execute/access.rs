@@ -79,6 +79,20 @@ impl<'a> Context<'_, 'a> {
         self.machine.counters.access(self.counter, space, region, count);
     }
 
+    /// Adds the counts of a load of a region.
+    fn count_load(&mut self, space: Space, region: u32, lanes: count::Lanes) {
+        let mut count = counted(space, lanes, true);
+        if space == Space::Global {
+            let loaded = &mut self.machine.loaded;
+            let mut one = |address, size| {
+                let sectors = address >> 5..=(address + size - 1) >> 5;
+                count.l2_sectors += sectors.filter(|sector| loaded.insert(*sector)).count() as u64;
+            };
+            lanes.ranges(&mut one);
+        }
+        self.count(space, region, count);
+    }
+
     /// The region of an access of global or constant memory, with its number.
     pub(super) fn region(&self, lane: usize, address: u64, size: u32) -> Result<(usize, &'a Region), Error> {
         let memory = self.machine.memory;
@@ -175,7 +189,7 @@ fn load_part(
         return Ok(());
     }
     if let Some((number, region)) = context.common_region(lanes) {
-        context.count(space, number as u32, counted(space, lanes, true));
+        context.count_load(space, number as u32, lanes);
         load_from(frame, region, access, lanes);
         return Ok(());
     }
@@ -185,7 +199,7 @@ fn load_part(
         let (_, region) = context.region(lane, addresses[lane], size)?;
         load_from(frame, region, access, count::Lanes::new(addresses, 1 << lane, size));
     }
-    context.count(space, number as u32, counted(space, lanes, true));
+    context.count_load(space, number as u32, lanes);
     Ok(())
 }
 
@@ -275,7 +289,8 @@ fn store_part(
             region.store(addresses[lane] + offset, element, values[lane]);
         }
     }
-    context.count(space, number as u32, counted(space, lanes, false));
+    let stored = counted(space, lanes, false);
+    context.count(space, number as u32, count::Count { l2_sectors: stored.sectors, ..stored });
     Ok(())
 }
 

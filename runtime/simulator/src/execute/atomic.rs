@@ -120,6 +120,9 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, atomic: &Atomic,
                     old[lane] = region.update(addresses[lane], size, new);
                     changes |= (new(old[lane]) ^ old[lane]) & ones != 0;
                 }
+                let float = kind.is_float;
+                let hot = &mut context.machine.counters.updates;
+                count::updates(lanes, kind, |sector, rounds| hot.add(sector, rounds, float));
                 context.count(Space::Global, first.unwrap_or(0) as u32, count::global_atomic(lanes, kind));
             }
         }

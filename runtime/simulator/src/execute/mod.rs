@@ -13,7 +13,7 @@ mod simple;
 mod warp;
 
 use crate::{
-    count::Counters,
+    count::{Counters, Loaded},
     decode::{Program, Special},
     memory::Memory,
 };
@@ -79,6 +79,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) limit: u64,
     /// An instruction ran that may wait for other threads: an atomic that changed nothing, a volatile load, a sleep.
     pub(crate) polls: bool,
+    /// The sectors of global memory that the block has loaded.
+    pub(crate) loaded: Loaded,
 }
 
 /// The local memory of a warp: a stack of frames for each lane.

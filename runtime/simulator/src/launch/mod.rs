@@ -18,7 +18,7 @@ use std::{
 
 use crate::{
     Module,
-    count::{Counters, Counts},
+    count::{Counters, Counts, Loaded},
     error::Error,
     execute::{Machine, Setup, Template},
     memory::Memory,
@@ -217,7 +217,9 @@ fn work(shared: &Shared) -> Ran {
     let setup = shared.setup;
     let mut ran = Ran::new(shared);
     let counters = Counters::new(setup.program);
-    let mut machine = Machine { setup, memory: setup.memory, counters, clock: 0, limit: shared.limit, polls: false };
+    let loaded = Loaded::new();
+    let mut machine =
+        Machine { setup, memory: setup.memory, counters, clock: 0, limit: shared.limit, polls: false, loaded };
     let mut waiting = std::collections::VecDeque::new();
     while !shared.stopped.load(Relaxed) {
         // A waiting block lets one that has not begun run first: it may wait for that one.
@@ -237,6 +239,7 @@ fn work(shared: &Shared) -> Ran {
         let clock = machine.clock;
         swap(&mut machine.counters, &mut ran.counters[stratum]);
         let before = shared.chosen.map(|_| Totals::of(&machine.counters));
+        machine.loaded.clear();
         let result = block.run(&mut machine, SLICE);
         if let Some(before) = before {
             let totals = Totals::of(&machine.counters).minus(before);
