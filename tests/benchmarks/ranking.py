@@ -20,37 +20,41 @@ from pairs import PAIRS, Pair, Variant
 from suite.faults import brief
 
 REPEATS = 20
+WARM_UPS = 10
 
 
-def time_of(cuda: Any, variant: Variant, args: tuple[Any, ...]) -> tuple[float, np.ndarray]:
-    """The median time of a launch in microseconds, and the output."""
+def times_of(cuda: Any, variants: tuple[Variant, Variant], args: tuple[Any, ...]) -> tuple[list[float], list[Any]]:
+    """The median times of launches in microseconds, of both in turns, and the outputs."""
     given = [cuda.to_device(arg) for arg in args]
-    kernel = variant.make(cuda)[variant.grid, variant.block]
-    kernel(*given)
-    out = given[-1].copy_to_host()
-    for _ in range(3):
+    kernels = [variant.make(cuda)[variant.grid, variant.block] for variant in variants]
+    outputs = []
+    for kernel in kernels:
+        given[-1].copy_to_device(args[-1])
         kernel(*given)
-    times = []
-    for _ in range(REPEATS):
-        begin, end = cuda.event(), cuda.event()
-        begin.record()
-        kernel(*given)
-        end.record()
-        end.synchronize()
-        times.append(1000 * cuda.event_elapsed_time(begin, end))
-    return statistics.median(times), out
+        outputs.append(given[-1].copy_to_host())
+    times: list[list[float]] = [[], []]
+    begin, end = cuda.event(), cuda.event()
+    for _ in range(WARM_UPS + REPEATS):
+        for kernel, own in zip(kernels, times, strict=True):
+            begin.record()
+            kernel(*given)
+            end.record()
+            end.synchronize()
+            own.append(1000 * cuda.event_elapsed_time(begin, end))
+    return [statistics.median(own[WARM_UPS:]) for own in times], outputs
 
 
 def measure(pairs: list[Pair]) -> dict[str, Any]:
+    # The profiler counts the code that the first launch runs.
+    os.environ["WEFT_COARSEN"] = "off"
     from weft import cuda
 
     found: dict[str, Any] = {}
     for pair in pairs:
         try:
-            args = pair.args()
-            (one, first), (other, second) = (time_of(cuda, variant, args) for variant in (pair.one, pair.other))
+            times, (first, second) = times_of(cuda, (pair.one, pair.other), pair.args())
             error = float(np.abs(first - second).max() / max(np.abs(second).max(), 1e-30))
-            found[pair.name] = {"microseconds": [one, other], "error": error, "right": error <= pair.tolerance}
+            found[pair.name] = {"microseconds": times, "error": error, "right": error <= pair.tolerance}
         except Exception as fault:
             found[pair.name] = {"fault": brief(fault)}
         print(pair.name, found[pair.name], flush=True)
