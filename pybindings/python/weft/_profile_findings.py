@@ -27,6 +27,9 @@ _L2_OVER_MEMORY = 1.5
 """The bandwidth of L2 over that of device memory: 1.53 for loads on an H200."""
 
 _SECTOR = 32
+_L1_SECTORS = 4
+"""The sectors that L1 of a multiprocessor moves in a clock."""
+
 _WARP = 32
 
 _ENOUGH_WARPS = 0.25
@@ -47,10 +50,10 @@ class _Times:
     def of(cls, profile: Profile, gpu: Mapping[str, Any]) -> _Times:
         """Compute them for a launch."""
         clock = gpu["clock_mhz"] * 1e6
-        rate = _L2_OVER_MEMORY * gpu["memory_gb_per_s"] * 1e9 / _SECTOR
         multiprocessors = gpu["multiprocessors"]
         # A block runs on one multiprocessor.
         used = min(multiprocessors, profile.blocks)
+        rate = min(_L2_OVER_MEMORY * gpu["memory_gb_per_s"] * 1e9 / _SECTOR, _L1_SECTORS * clock * used)
         times = cls(clock, multiprocessors, used, rate, 0.0)
         busy = [seconds for _, seconds in profile.bounds]
         busy.append(times.moving(profile))

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft.profile import Access, Finding, Line, Profile
 
-ESTIMATED = ("integers", "instruction issue")
+ESTIMATED = ("integers", "instruction issue", "L2")
 """The resources whose work is counted in the PTX, of which ``ptxas`` merges and removes a part: no lower bounds."""
 
 _UNITS = ((1e-9, "ns", 1e9), (1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))

@@ -50,7 +50,8 @@ class Access:
     l2_requests
         Lines of 128 bytes that L1 requests from L2 if it is empty.
     l2_sectors
-        Sectors that L1 exchanges with L2 at least: each that a block loads once, and all of stores and atomics.
+        An estimate of the sectors that L1 exchanges with L2: all of stores and atomics, and those of loads that L1
+        does not hold if each resident block has an equal part of it.
     wavefronts, ideal_wavefronts
         Passes through shared memory, and how many there are without bank conflicts.
     """
@@ -229,7 +230,8 @@ class Profile:
         How many launches of this kernel, these types and this configuration the program made.
     bounds
         By resource, the time in seconds that it is busy for at least, the longest first. Those of "integers" and
-        "instruction issue" are estimates, because ``ptxas`` merges and removes instructions.
+        "instruction issue" are estimates, because ``ptxas`` merges and removes instructions, and that of "L2", because
+        it depends on what L1 holds.
     lines, arrays, occupancy, findings
         The counts by line, the arrays, the resident warps, and what costs time, the largest share first.
     ptx

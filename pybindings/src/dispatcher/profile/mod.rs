@@ -65,7 +65,7 @@ pub(crate) fn profile_launch<'py>(
     arguments.push_all(args).map_err(|(index, error)| dispatcher.get().explain(py, index, &error))?;
     let (mut prepared, _staging) = Prepared::new(dispatcher, &config, &mut arguments, &target)?;
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    let simulated = Simulated::run(dispatcher, &mut prepared, Some(time))?;
+    let simulated = Simulated::run(dispatcher, &mut prepared, Some(time), Some(gpu))?;
     Report { py, gpu, config: &config, prepared: &prepared, simulated: &simulated }.dict()
 }
 
@@ -85,7 +85,7 @@ pub(super) fn launch(
     let (major, minor) = executor.attributes().compute_capability;
     let target = options::of_capability(major, minor);
     let (mut prepared, staging) = Prepared::new(dispatcher, config, arguments, &target)?;
-    let simulated = Simulated::run(dispatcher, &mut prepared, None)?;
+    let simulated = Simulated::run(dispatcher, &mut prepared, None, None)?;
     for array in &prepared.arrays {
         let bytes = simulated.bytes(array);
         if bytes != array.bytes {

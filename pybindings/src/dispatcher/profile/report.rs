@@ -11,11 +11,11 @@ use weft_compiler::target::{
 use weft_runtime::{LaunchConfig, ptxas};
 use weft_simulator::{Class, Count, Counts, MachineCode, Row, Space, Stride};
 
-use super::{prepare::Prepared, run::Simulated};
+use super::{
+    prepare::Prepared,
+    run::{SECTOR, Simulated},
+};
 use crate::devices;
-
-/// The bytes of a sector.
-const SECTOR: u64 = 32;
 
 /// The accesses of an instruction: space, array, the counts in the order of [`Count::NAMES`], whether whole warps have
 /// been seen, and the distance of lanes in bytes, if it is constant.

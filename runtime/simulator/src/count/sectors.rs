@@ -7,18 +7,31 @@ const SECTOR_BITS: u32 = 42;
 /// The most entries of a [`Loaded`]: what is not in it then counts as loaded.
 const MOST: usize = 1 << 22;
 
-/// The sectors that a block has loaded: a hash table that a new block empties at once.
+/// The sectors of a block that its part of L1 holds: a hash table that a new block empties at once. The sector that was
+/// loaded first is replaced first.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The number of the block and that of the sector.
-    slots: Vec<u64>,
+    slots: Vec<Slot>,
     len: usize,
     block: u64,
+    /// The sectors that fit, and those that were loaded.
+    capacity: u64,
+    loads: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// The number of the block and that of the sector.
+    key: u64,
+    /// The number of its load.
+    load: u64,
 }
 
 impl Loaded {
-    pub(crate) fn new() -> Self {
-        Self { slots: vec![0; 1024], len: 0, block: 1 }
+    /// With room for some sectors; 0 for no limit.
+    pub(crate) fn new(capacity: u64) -> Self {
+        let capacity = if capacity == 0 { u64::MAX } else { capacity };
+        Self { slots: vec![Slot::default(); 1024], len: 0, block: 1, capacity, loads: 0 }
     }
 
     /// Begins a block, which has loaded nothing.
@@ -26,42 +39,46 @@ impl Loaded {
         self.len = 0;
         self.block += 1;
         if self.block >> (64 - SECTOR_BITS) != 0 {
-            self.slots.fill(0);
+            self.slots.fill(Slot::default());
             self.block = 1;
         }
     }
 
-    /// Adds a sector. Returns whether it is new.
+    /// Loads a sector. Returns whether L1 does not hold it.
     pub(crate) fn insert(&mut self, sector: u64) -> bool {
         if 2 * self.len >= self.slots.len() {
             if self.slots.len() >= MOST {
                 return false;
             }
-            let bigger = vec![0; 4 * self.slots.len()];
-            let old = std::mem::replace(&mut self.slots, bigger);
-            self.len = 0;
-            for slot in old {
-                if slot >> SECTOR_BITS == self.block {
-                    self.insert_slot(slot);
+            let bigger = vec![Slot::default(); 4 * self.slots.len()];
+            for slot in std::mem::replace(&mut self.slots, bigger) {
+                if slot.key >> SECTOR_BITS == self.block {
+                    let at = self.find(slot.key);
+                    self.slots[at] = slot;
                 }
             }
         }
-        self.insert_slot(self.block << SECTOR_BITS | (sector & ((1 << SECTOR_BITS) - 1)))
+        let key = self.block << SECTOR_BITS | (sector & ((1 << SECTOR_BITS) - 1));
+        let at = self.find(key);
+        let slot = &mut self.slots[at];
+        if slot.key == key && self.loads - slot.load < self.capacity {
+            return false;
+        }
+        self.len += usize::from(slot.key != key);
+        self.loads += 1;
+        *slot = Slot { key, load: self.loads };
+        true
     }
 
-    fn insert_slot(&mut self, slot: u64) -> bool {
+    /// The slot of a key: the one that has it, or the one for it.
+    fn find(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        // Neighbors are next to each other, and arrays of rows are spread.
-        let mut at = (slot ^ (slot & ((1 << SECTOR_BITS) - 1)) >> 10) as usize & mask;
-        while self.slots[at] >> SECTOR_BITS == self.block {
-            if self.slots[at] == slot {
-                return false;
-            }
+        // Neighbors are next to each other, and rows of arrays are spread.
+        let mut at = (key ^ (key & ((1 << SECTOR_BITS) - 1)) >> 10) as usize & mask;
+        while self.slots[at].key >> SECTOR_BITS == self.block && self.slots[at].key != key {
             at = (at + 1) & mask;
         }
-        self.slots[at] = slot;
-        self.len += 1;
-        true
+        at
     }
 }
 
@@ -127,13 +144,20 @@ mod tests {
 
     #[test]
     fn a_block_loads_a_sector_once() {
-        let mut loaded = Loaded::new();
+        let mut loaded = Loaded::new(0);
         for round in 0..3 {
             let new = (0..5000_u64).filter(|n| loaded.insert(n * 128)).count();
             assert_eq!(new, if round == 0 { 5000 } else { 0 });
         }
         loaded.clear();
         assert!(loaded.insert(128) && !loaded.insert(128));
+    }
+
+    #[test]
+    fn a_full_cache_replaces_the_first_sector() {
+        let mut loaded = Loaded::new(4);
+        assert!((0..4).all(|sector| loaded.insert(sector)) && !loaded.insert(0));
+        assert!(loaded.insert(4) && loaded.insert(0) && !loaded.insert(2));
     }
 
     #[test]

@@ -116,7 +116,8 @@ pub struct Count {
     pub ideal_sectors: u64,
     /// Requests to L2 with a cold L1: lines of 128 bytes.
     pub l2_requests: u64,
-    /// Sectors that L1 exchanges with L2 at least: each that a block loads once, and all of stores and atomics.
+    /// Sectors that L1 exchanges with L2: those of loads that the block's part of L1 does not hold, and all of stores and
+    /// atomics. An estimate: blocks share L1, and it replaces sectors by rules of its own.
     pub l2_sectors: u64,
     /// Wavefronts of the L1 tag stage.
     pub tag_wavefronts: u64,

@@ -79,7 +79,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) limit: u64,
     /// An instruction ran that may wait for other threads: an atomic that changed nothing, a volatile load, a sleep.
     pub(crate) polls: bool,
-    /// The sectors of global memory that the block has loaded.
+    /// The sectors of global memory in the block's part of L1.
     pub(crate) loaded: Loaded,
 }
 

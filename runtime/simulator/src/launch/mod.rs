@@ -44,6 +44,8 @@ pub struct Launch {
     pub dynamic_shared: u32,
     /// Threads of the simulator; 0 for one on each core.
     pub threads: usize,
+    /// The sectors of L1 that a block has, of its multiprocessor's; 0 for no limit.
+    pub l1_sectors: u64,
     /// Warp instructions of one thread after which the launch is an error; 0 for no limit.
     pub limit: u64,
 }
@@ -51,7 +53,7 @@ pub struct Launch {
 impl Launch {
     /// A launch with a grid and a block, on all cores.
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        Self { grid, block, params: Vec::new(), dynamic_shared: 0, threads: 0, limit: 0 }
+        Self { grid, block, params: Vec::new(), dynamic_shared: 0, threads: 0, l1_sectors: 0, limit: 0 }
     }
 }
 
@@ -61,6 +63,7 @@ struct Shared<'a> {
     /// The blocks to run; `None` for all.
     chosen: Option<&'a Chosen<'a>>,
     count: u64,
+    l1_sectors: u64,
     limit: u64,
     next: AtomicU64,
     stopped: AtomicBool,
@@ -146,6 +149,7 @@ impl Module {
             setup: &setup,
             chosen,
             count,
+            l1_sectors: launch.l1_sectors,
             limit: if launch.limit == 0 { u64::MAX } else { launch.limit },
             next: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -217,7 +221,7 @@ fn work(shared: &Shared) -> Ran {
     let setup = shared.setup;
     let mut ran = Ran::new(shared);
     let counters = Counters::new(setup.program);
-    let loaded = Loaded::new();
+    let loaded = Loaded::new(shared.l1_sectors);
     let mut machine =
         Machine { setup, memory: setup.memory, counters, clock: 0, limit: shared.limit, polls: false, loaded };
     let mut waiting = std::collections::VecDeque::new();
