@@ -2,7 +2,7 @@
 
 use weft_artifact::rules::{RuleExpr, RuleOp};
 
-use super::{Builtin, Locals, Translated, Translator, Value};
+use super::{Builtin, Locals, Translated, Translator, Value, rule_error};
 use crate::{
     diagnostic::{Diagnostic, closest},
     request::Captured,
@@ -70,7 +70,7 @@ impl Translator<'_> {
     }
 
     fn unsupported(&self, span: Span, what: &str) -> Diagnostic {
-        let error = self.error(span, format!("a {} cannot contain a {what}", self.of.what));
+        let error = rule_error(span, format!("a {} cannot contain a {what}", self.of.what));
         error.help(
             "it computes integers with `+`, `-`, `*`, `//`, `%`, `min`, `max`, `abs`, comparisons and `a if c else b` \
              from `x.size`, `x.shape[i]`, `x.ndim`, `len(x)`, integer arguments and constants",
@@ -78,7 +78,7 @@ impl Translator<'_> {
     }
 
     fn no_operator(&self, span: Span, symbol: &str) -> Diagnostic {
-        let error = self.error(span, format!("a {} cannot contain the operator `{symbol}`", self.of.what));
+        let error = rule_error(span, format!("a {} cannot contain the operator `{symbol}`", self.of.what));
         error.help(if symbol == "/" { ROUND_UP } else { "it has `+`, `-`, `*`, `//`, `%`, `<<` and `>>`" })
     }
 
@@ -97,10 +97,10 @@ impl Translator<'_> {
             Constant::Bool(value) => Ok(Value::Int(RuleExpr::Int(i64::from(*value)))),
             Constant::Int(value) => match i64::try_from(value) {
                 Ok(value) => Ok(Value::Int(RuleExpr::Int(value))),
-                Err(_) => Err(self.error(span, "the integer does not fit in 64 bits")),
+                Err(_) => Err(rule_error(span, "the integer does not fit in 64 bits")),
             },
             Constant::Float(_) => {
-                Err(self.error(span, format!("a {} computes with integers", self.of.what)).help(ROUND_UP))
+                Err(rule_error(span, format!("a {} computes with integers", self.of.what)).help(ROUND_UP))
             }
             Constant::None => Err(self.unsupported(span, "`None`")),
             Constant::Complex(..) => Err(self.unsupported(span, "complex number")),
@@ -120,7 +120,7 @@ impl Translator<'_> {
         if let Some(builtin) = Builtin::of(name) {
             return Ok(Value::Builtin(builtin));
         }
-        let error = self.error(span, format!("`{name}` is not defined in the {}", self.of.what));
+        let error = rule_error(span, format!("`{name}` is not defined in the {}", self.of.what));
         if self.of.params.iter().any(|param| param == name) {
             return Err(
                 error.help(format!("it is a parameter of `{}`: take it as a parameter here, too", self.of.kernel))
@@ -138,7 +138,7 @@ impl Translator<'_> {
             Captured::Bool(value) => Ok(Value::Int(RuleExpr::Int(i64::from(*value)))),
             Captured::Int(value) | Captured::NumpyInt(_, value) => match i64::try_from(*value) {
                 Ok(value) => Ok(Value::Int(RuleExpr::Int(value))),
-                Err(_) => Err(self.error(span, format!("`{name}` does not fit in 64 bits"))),
+                Err(_) => Err(rule_error(span, format!("`{name}` does not fit in 64 bits"))),
             },
             Captured::Tuple(items) => {
                 items.iter().map(|item| self.captured(item, name, span)).collect::<Translated<_>>().map(Value::Tuple)
@@ -171,7 +171,7 @@ impl Translator<'_> {
     }
 
     fn no_value(&self, name: &str, span: Span) -> Diagnostic {
-        let error = self.error(span, format!("a {} cannot use the value of `{name}`", self.of.what));
+        let error = rule_error(span, format!("a {} cannot use the value of `{name}`", self.of.what));
         error.help("it uses integers, tuples of them, and `abs`, `int`, `len`, `max` and `min`")
     }
 
@@ -185,7 +185,7 @@ impl Translator<'_> {
                 "ndim" => Ok(Value::Int(RuleExpr::Ndim(param))),
                 "shape" => Ok(Value::Shape(param)),
                 _ => {
-                    let error = self.error(span, format!("a {} cannot use `.{attr}`", self.of.what));
+                    let error = rule_error(span, format!("a {} cannot use `.{attr}`", self.of.what));
                     Err(match closest(attr, ["size", "shape", "ndim"]) {
                         Some(near) => error.help(format!("did you mean `.{near}`?")),
                         None => error.help("of an array it uses `.size`, `.shape[i]` and `.ndim`"),
@@ -193,7 +193,7 @@ impl Translator<'_> {
                 }
             },
             Value::Int(_) | Value::Shape(_) | Value::Tuple(_) | Value::Builtin(_) => {
-                Err(self.error(span, format!("a {} cannot use `.{attr}` of this value", self.of.what)))
+                Err(rule_error(span, format!("a {} cannot use `.{attr}` of this value", self.of.what)))
             }
         }
     }
@@ -224,21 +224,21 @@ impl Translator<'_> {
             return Err(self.unsupported(index.span, "slice").help("name each extent: `x.shape[0], x.shape[1]`"));
         }
         let Some(index) = self.int(index, locals)?.constant() else {
-            return Err(self.error(index.span, format!("an index in a {} must be a constant", self.of.what)));
+            return Err(rule_error(index.span, format!("an index in a {} must be a constant", self.of.what)));
         };
         match value {
             Value::Shape(param) => Ok(Value::Int(RuleExpr::Extent(param, index))),
             Value::Tuple(items) => {
                 let at = if index < 0 { index + items.len() as i64 } else { index };
                 let item = usize::try_from(at).ok().and_then(|at| items.get(at).cloned());
-                item.ok_or_else(|| self.error(span, format!("the tuple has {} items, no item {index}", items.len())))
+                item.ok_or_else(|| rule_error(span, format!("the tuple has {} items, no item {index}", items.len())))
             }
             Value::Param(param) => {
                 let name = &self.of.params[param as usize];
-                let error = self.error(span, format!("a {} cannot read elements of `{name}`", self.of.what));
+                let error = rule_error(span, format!("a {} cannot read elements of `{name}`", self.of.what));
                 Err(error.help("it runs on the host before the launch: pass the value to the kernel as an integer"))
             }
-            Value::Int(_) | Value::Builtin(_) => Err(self.error(span, "an integer has no items")),
+            Value::Int(_) | Value::Builtin(_) => Err(rule_error(span, "an integer has no items")),
         }
     }
 
@@ -302,7 +302,7 @@ impl Translator<'_> {
             }
             // An extent and a tuple: `(n, m) if two else n`.
             (Value::Tuple(_), _) | (_, Value::Tuple(_)) => {
-                Err(self.error(span, format!("the branches of a {} must have tuples of the same length", self.of.what)))
+                Err(rule_error(span, format!("the branches of a {} must have tuples of the same length", self.of.what)))
             }
             (yes, no) => {
                 let operands = vec![test.clone(), self.integer(yes, span)?, self.integer(no, span)?];
@@ -324,7 +324,7 @@ impl Translator<'_> {
         };
         let Some(builtin) = builtin.filter(|_| !keywords) else {
             let name = dotted.map_or("this function".to_owned(), |name| format!("`{name}`"));
-            let error = self.error(span, format!("a {} cannot call {name}", self.of.what));
+            let error = rule_error(span, format!("a {} cannot call {name}", self.of.what));
             return Err(if ceil {
                 error.help(ROUND_UP)
             } else {
@@ -340,10 +340,10 @@ impl Translator<'_> {
             (Builtin::Len, [Value::Tuple(items)]) => Ok(Value::Int(RuleExpr::Int(items.len() as i64))),
             (Builtin::Max | Builtin::Min, [Value::Tuple(items)]) => self.extreme(builtin, items.clone(), span),
             (Builtin::Max | Builtin::Min, [_, _, ..]) => self.extreme(builtin, values, span),
-            _ => {
-                Err(self
-                    .error(span, format!("a {} calls a function with arguments that it does not take", self.of.what)))
-            }
+            _ => Err(rule_error(
+                span,
+                format!("a {} calls a function with arguments that it does not take", self.of.what),
+            )),
         }
     }
 
@@ -351,7 +351,7 @@ impl Translator<'_> {
         let op = if builtin == Builtin::Max { RuleOp::Max } else { RuleOp::Min };
         let values = values.into_iter().map(|value| self.integer(value, span)).collect::<Translated<Vec<_>>>()?;
         let all = values.into_iter().reduce(|a, b| applied(op, vec![a, b]));
-        all.map(Value::Int).ok_or_else(|| self.error(span, "`min` and `max` need at least one integer"))
+        all.map(Value::Int).ok_or_else(|| rule_error(span, "`min` and `max` need at least one integer"))
     }
 
     /// `math.prod(x.shape)`.
@@ -365,7 +365,7 @@ impl Translator<'_> {
                 let all = items.into_iter().reduce(|a, b| applied(RuleOp::Mul, vec![a, b]));
                 Ok(Value::Int(all.unwrap_or(RuleExpr::Int(1))))
             }
-            _ => Err(self.error(span, "`prod` takes a shape here: `math.prod(x.shape)`")),
+            _ => Err(rule_error(span, "`prod` takes a shape here: `math.prod(x.shape)`")),
         }
     }
 }

@@ -152,12 +152,21 @@ pub fn constant_launch(value: &Captured) -> Result<LaunchRule, String> {
     }
 }
 
-impl Translator<'_> {
-    /// An error of the rule.
-    fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::error(Code::BadRule, span, message)
-    }
+/// An error of a rule.
+fn rule_error(span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::BadRule, span, message)
+}
 
+/// The error for a value that is no launch.
+fn no_launch(span: Span) -> Diagnostic {
+    let error = rule_error(span, "a launch rule returns a tuple of a grid and a block");
+    error.help(
+        "return `(grid, block)` or `(grid, block, sharedmem)`; each of grid and block is an integer or a tuple \
+                of up to three",
+    )
+}
+
+impl Translator<'_> {
     /// The returned value, and its location.
     fn result(&mut self) -> Translated<(Value, Span)> {
         let mut locals = Locals::new();
@@ -169,7 +178,7 @@ impl Translator<'_> {
             Some(returned) => Ok(returned),
             None => {
                 let error =
-                    self.error(self.of.ast.name_span, format!("the {} returns nothing on a path", self.of.what));
+                    rule_error(self.of.ast.name_span, format!("the {} returns nothing on a path", self.of.what));
                 Err(error.help("end every path with a `return`"))
             }
         }
@@ -179,14 +188,14 @@ impl Translator<'_> {
     fn param(&self, param: &ast::Param) -> Translated<u32> {
         let RuleFunction { what, kernel, params, .. } = self.of;
         if let Some(shown) = param.variadic() {
-            let error = self.error(param.span, format!("the {what} of `{kernel}` takes `{shown}`"));
+            let error = rule_error(param.span, format!("the {what} of `{kernel}` takes `{shown}`"));
             return Err(error.help(format!("name the parameters that it uses: {}", params.join(", "))));
         }
         if let Some(index) = params.iter().position(|known| *known == param.name) {
             return Ok(index as u32);
         }
         let message = format!("the {what} takes `{}`, which is no parameter of `{kernel}`", param.name);
-        let error = self.error(param.span, message);
+        let error = rule_error(param.span, message);
         let near = closest(&param.name, params.iter().map(String::as_str));
         Err(match near {
             Some(near) => error.help(format!("did you mean `{near}`?")),
@@ -200,7 +209,7 @@ impl Translator<'_> {
         if self.nodes <= MAX_NODES {
             return Ok(());
         }
-        Err(self.error(span, format!("the {} is too large", self.of.what)))
+        Err(rule_error(span, format!("the {} is too large", self.of.what)))
     }
 
     /// A value as an integer.
@@ -211,32 +220,24 @@ impl Translator<'_> {
             Value::Param(param) => Ok(RuleExpr::Scalar(param)),
             Value::Shape(param) => {
                 let name = &self.of.params[param as usize];
-                let error = self.error(span, format!("the {what} needs an integer, not a shape"));
+                let error = rule_error(span, format!("the {what} needs an integer, not a shape"));
                 Err(error
                     .help(format!("write `{name}.shape[0]` for an extent, `{name}.size` for the number of elements")))
             }
-            Value::Tuple(_) => Err(self.error(span, format!("the {what} needs an integer, not a tuple"))),
-            Value::Builtin(_) => Err(self.error(span, format!("the {what} needs an integer, not a function"))),
+            Value::Tuple(_) => Err(rule_error(span, format!("the {what} needs an integer, not a tuple"))),
+            Value::Builtin(_) => Err(rule_error(span, format!("the {what} needs an integer, not a function"))),
         }
     }
 
     fn launch(&mut self, value: Value, span: Span) -> Translated<LaunchRule> {
-        let Value::Tuple(items) = value else { return Err(self.no_launch(span)) };
+        let Value::Tuple(items) = value else { return Err(no_launch(span)) };
         let mut items = items.into_iter();
         let (Some(grid), Some(block), shared, None) = (items.next(), items.next(), items.next(), items.next()) else {
-            return Err(self.no_launch(span));
+            return Err(no_launch(span));
         };
         let (grid, block) = (self.extents("grid", grid, span)?, self.extents("block", block, span)?);
         let shared_bytes = shared.map_or(Ok(RuleExpr::Int(0)), |shared| self.integer(shared, span))?;
         Ok(LaunchRule { grid, block, shared_bytes })
-    }
-
-    fn no_launch(&self, span: Span) -> Diagnostic {
-        let error = self.error(span, "a launch rule returns a tuple of a grid and a block");
-        error.help(
-            "return `(grid, block)` or `(grid, block, sharedmem)`; each of grid and block is an integer or a tuple \
-                    of up to three",
-        )
     }
 
     /// The extents along x, y and z.
@@ -244,10 +245,10 @@ impl Translator<'_> {
         let items = if let Value::Tuple(items) = value { items } else { vec![value] };
         if items.is_empty() || items.len() > 3 {
             let message = format!("a {what} has up to three extents, not {}", items.len());
-            return Err(self.error(span, message));
+            return Err(rule_error(span, message));
         }
         let mut extents = items.into_iter().map(|item| self.integer(item, span)).collect::<Translated<Vec<_>>>()?;
         extents.resize(3, RuleExpr::Int(1));
-        extents.try_into().map_err(|_| self.no_launch(span))
+        extents.try_into().map_err(|_| no_launch(span))
     }
 }

@@ -2,7 +2,7 @@
 
 use weft_artifact::rules::RuleExpr;
 
-use super::{Locals, Translated, Translator, Value};
+use super::{Locals, Translated, Translator, Value, rule_error};
 use crate::{
     source::Span,
     syntax::ast::{Expr, ExprKind, Stmt, StmtKind},
@@ -47,7 +47,7 @@ impl Translator<'_> {
                 | StmtKind::Nonlocal(_)
                 | StmtKind::Unsupported(_) => {
                     let message = format!("a {} cannot contain this statement", self.of.what);
-                    let error = self.error(stmt.span, message);
+                    let error = rule_error(stmt.span, message);
                     return Err(error.help("it has assignments to names, `if` and `return`"));
                 }
             }
@@ -91,12 +91,12 @@ impl Translator<'_> {
                         (0..targets.len()).map(|dim| Value::Int(RuleExpr::Extent(param, dim as i64))).collect()
                     }
                     Value::Int(_) | Value::Param(_) | Value::Builtin(_) => {
-                        return Err(self.error(target.span, "an integer cannot be assigned to several names"));
+                        return Err(rule_error(target.span, "an integer cannot be assigned to several names"));
                     }
                 };
                 if items.len() != targets.len() {
                     let message = format!("{} values cannot be assigned to {} names", items.len(), targets.len());
-                    return Err(self.error(target.span, message));
+                    return Err(rule_error(target.span, message));
                 }
                 targets.iter().zip(items).try_for_each(|(target, item)| self.assign(target, item, locals))
             }
@@ -115,7 +115,7 @@ impl Translator<'_> {
             | ExprKind::Lambda(_)
             | ExprKind::Comprehension { .. }
             | ExprKind::Unsupported(_) => {
-                Err(self.error(target.span, format!("a {} assigns to names only", self.of.what)))
+                Err(rule_error(target.span, format!("a {} assigns to names only", self.of.what)))
             }
         }
     }
