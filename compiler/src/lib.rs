@@ -24,7 +24,9 @@ mod stop;
 pub mod syntax;
 pub mod target;
 
-pub use backend::{check_printed_passes, host_cpu, host_cpu_set, host_cpu_without_passes, llvm_version, plan_passes};
+pub use backend::{
+    check_printed_passes, cpu_for_export, host_cpu, host_cpu_set, host_cpu_without_passes, llvm_version, plan_passes,
+};
 pub use stage::{Size, Stage, StageEvent, Watch};
 pub use stop::Poll;
 

@@ -27,8 +27,8 @@ use crate::{
 };
 
 pub use host::cpu::{
-    check_printed as check_printed_passes, cpu as host_cpu, cpu_set as host_cpu_set, passes as plan_passes,
-    without_passes as host_cpu_without_passes,
+    check_printed as check_printed_passes, cpu as host_cpu, cpu_for_export, cpu_set as host_cpu_set,
+    passes as plan_passes, without_passes as host_cpu_without_passes,
 };
 
 /// The version of the LLVM that the compiler contains: major, minor, patch.

@@ -44,6 +44,15 @@ pub(crate) fn known(name: &str) -> Option<HostCpu> {
     Some(HostCpu { triple: cpu().triple.clone(), name: name.to_owned(), features, ..HostCpu::default() })
 }
 
+/// The CPU with an LLVM name such as `x86-64-v3`, whether or not this machine can run its code.
+///
+/// # Errors
+///
+/// A sentence, if LLVM does not know the name.
+pub fn cpu_for_export(name: &str) -> Result<Arc<HostCpu>, String> {
+    named(name).map(Arc::new)
+}
+
 /// The CPU that the settings select: `WEFT_HOST_CPU` names the target CPU (`None`: this machine's), and
 /// `WEFT_HOST_PLAN` the planned CPU (`None`: the target CPU). `opt_level` is LLVM's optimization level, 0 to 3.
 ///
