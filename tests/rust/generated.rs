@@ -282,7 +282,9 @@ fn the_page_of_diagnostics_is_fresh() {
 #[test]
 fn the_page_of_the_command_is_fresh() {
     let mut page = format!("{NOTE}# The command\n\nThe output of `weft --help` and of `weft COMMAND --help`.\n");
-    for command in ["", "emit", "check", "explain", "devices", "doctor", "settings", "lsp", "completions", "cache"] {
+    for command in
+        ["", "emit", "build", "check", "explain", "devices", "doctor", "settings", "lsp", "completions", "cache"]
+    {
         let arguments: Vec<_> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let ran = weft(&arguments);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "weft {command} --help");

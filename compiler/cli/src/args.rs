@@ -22,6 +22,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Compile the kernels of a file and write PTX, LLVM IR, weft's IR, assembly or a cubin.
     Emit(EmitArgs),
+    /// Export the kernels of a file for programs without Python: code for GPUs and for the CPU, and C sources that
+    /// launch it.
+    Build(BuildArgs),
     /// Report errors in the kernels of files, without writing code.
     Check(CheckArgs),
     /// Explain a diagnostic code such as E0203, or a name in kernels; without a code, list them.
@@ -232,6 +235,40 @@ impl EmitArgs {
             warps: has(Assumption::Warps),
         }
     }
+}
+
+/// `weft build`.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// The Python file. Its decorators give the signatures, launch rules (`launch=`) and output rules (`out=`).
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) kernels: KernelArgs,
+    /// The targets, separated by commas: GPUs such as `sm_90`, whose PTX newer GPUs run, too, and `host` for the CPU.
+    #[arg(long, value_name = "TARGET", default_value = "sm_75,host", value_delimiter = ',')]
+    pub(crate) target: Vec<String>,
+    /// The CPU of the target `host`, by its LLVM name. The same on every machine that builds.
+    #[arg(long, value_name = "NAME", default_value = "x86-64-v3")]
+    pub(crate) host_cpu: String,
+    /// Also include machine code for each GPU, made by `ptxas`, so that the driver does not compile PTX at the first
+    /// launch.
+    #[arg(long)]
+    pub(crate) cubin: bool,
+    /// The package's name, which begins the names of its files and functions [default: the file's].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The folder to write to.
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: OptionFlags,
+    /// The path of NVIDIA's math library, libdevice.10.bc, `auto` to search for it, or `none` for weft's own math
+    /// functions [default: none, so that the result does not depend on the machine].
+    #[arg(long, value_name = "PATH")]
+    pub(crate) libdevice: Option<String>,
+    /// Write diagnostics as JSON to the standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `weft check`.

@@ -123,7 +123,7 @@ pub(crate) fn emit(
 }
 
 /// The targets of `--target` without duplicates. Unknown names are added to the report.
-fn targets(names: &[String], cpu: &Arc<HostCpu>, report: &mut Report) -> Vec<Target> {
+pub(crate) fn targets(names: &[String], cpu: &Arc<HostCpu>, report: &mut Report) -> Vec<Target> {
     let mut targets = Vec::new();
     for name in names {
         match target::parse(name, || Arc::clone(cpu)) {

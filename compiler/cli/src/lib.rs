@@ -5,6 +5,7 @@
 //! usage, a file that cannot be read, or a tool that is missing.
 
 mod args;
+mod build;
 mod cache;
 mod check;
 mod completions;
@@ -135,6 +136,7 @@ pub fn run(
     };
     let json = match &cli.command {
         Command::Emit(args) => args.json,
+        Command::Build(args) => args.json,
         Command::Check(args) => args.json || args.format() == CheckFormat::Json,
         Command::Explain(_)
         | Command::Sanitize(_)
@@ -155,6 +157,7 @@ pub fn run(
     };
     let done = match cli.command {
         Command::Emit(args) => emit::emit(&args, surroundings, color, stdout, stderr),
+        Command::Build(args) => build::build(&args, surroundings, color, stdout, stderr),
         Command::Check(args) => check::check(&args, color, stdout, stderr),
         Command::Explain(args) => explain::explain(&args, stdout),
         // The Python package handles these subcommands before it calls the library.
@@ -173,7 +176,7 @@ pub fn run(
 /// Whether invalid arguments include a request for JSON output.
 fn wants_json(arguments: &[OsString]) -> bool {
     let mut words = arguments.iter().skip(1).take_while(|word| *word != "--");
-    words.any(|word| word == "emit" || word == "check") && words.any(|word| word == "--json")
+    words.any(|word| word == "emit" || word == "build" || word == "check") && words.any(|word| word == "--json")
 }
 
 /// Reports the error that stopped the command, if any, and returns the exit code.

@@ -95,6 +95,13 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// Writes files into a folder, which is made. The files of `inputs` are never overwritten.
+pub(crate) fn write_files(folder: &Path, files: &[(PathBuf, &[u8])], inputs: &[PathBuf]) -> Result<(), Stop> {
+    files.iter().try_for_each(|(file, _)| spare(file, inputs))?;
+    fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    write::all(files)
+}
+
 /// Refuses to overwrite an input file, also under another name.
 fn spare(path: &Path, inputs: &[PathBuf]) -> Result<(), Stop> {
     let identity = |path: &Path| fs::metadata(path).ok().map(|known| (known.dev(), known.ino()));
