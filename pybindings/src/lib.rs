@@ -58,6 +58,7 @@ mod _weft {
             Dispatcher,
             around::{current_launch_config, launch_config_was_read},
             explain::{plan_features, printed_plans},
+            export::export_files,
             forall::ForAll,
             graph::{Graph, RecordedLaunch},
             inspect::expression_types,

@@ -10,6 +10,7 @@ from weft._compare import Comparison
 from weft._source import Text
 from weft.cuda._code.results import CodeLibrary, CompileResult
 from weft.cuda._code.stats import CompileStats
+from weft.cuda._export import Export
 from weft.cuda._rules import Effect
 from weft.profile import Profile
 
@@ -58,6 +59,7 @@ __all__ = [
     "device_of_address",
     "enable_peer_access",
     "export_dlpack",
+    "export_files",
     "expression_types",
     "fill",
     "free_names",
@@ -367,6 +369,17 @@ class Dispatcher(Generic[_P, _R]):
     def linked(self) -> list[Any]: ...
     def result_type(self, signature: Any) -> Type | None: ...
     def effects(self, signature: Any = None) -> dict[str, Effect]: ...
+    def export(
+        self,
+        name: str | None = None,
+        *,
+        signatures: Any = None,
+        targets: str | Sequence[str] | None = None,
+        launch: Any = None,
+        out: Any = None,
+        host_cpu: str = "x86-64-v3",
+        cubin: bool = False,
+    ) -> Export: ...
     def compile_foreign(
         self,
         signature: Any,
@@ -670,7 +683,7 @@ def run_command(args: Sequence[str]) -> int: ...
 class LaunchRule:
     def __new__(cls, text: str) -> Self: ...
     def evaluate(
-        self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ()
+        self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ...
     ) -> tuple[tuple[int, int, int], tuple[int, int, int], int]: ...
 
 @final
@@ -683,7 +696,7 @@ class OutputRule:
     @property
     def dtype(self) -> int | str | None: ...
     def of(self, param: int) -> Self: ...
-    def evaluate(self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ()) -> tuple[int, ...]: ...
+    def evaluate(self, args: Sequence[tuple[int, ...] | int | None], names: Sequence[str] = ...) -> tuple[int, ...]: ...
 
 def translate_launch(function: Callable[..., Any], source: str | None, kernel: Callable[..., Any]) -> LaunchRule: ...
 def constant_launch(value: tuple[Any, ...]) -> LaunchRule: ...
@@ -699,5 +712,12 @@ def bind_rules(
     dispatcher: Dispatcher,
     signature: Any,
     launch: LaunchRule | None = None,
-    outputs: Sequence[OutputRule] = (),
+    outputs: Sequence[OutputRule] = ...,
 ) -> list[OutputRule]: ...
+def export_files(
+    name: str,
+    kernels: Sequence[tuple[Dispatcher, Any, str, LaunchRule | None, Sequence[OutputRule]]],
+    targets: Sequence[str],
+    host_cpu: str,
+    cubin: bool,
+) -> dict[str, bytes]: ...

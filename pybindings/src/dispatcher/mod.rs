@@ -6,12 +6,13 @@
 //! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
 //! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
 //! calls. [`variants`] chooses which variant of a kernel a launch runs, and [`explain`] describes the variants.
-//! [`rules`] has the launch rules and output rules of exported kernels. [`modules`] loads code of any compiler and launches its functions.
+//! [`export`] makes packages for programs without Python, and [`rules`] has the launch rules and output rules of exported kernels. [`modules`] loads code of any compiler and launches its functions.
 
 mod answers;
 pub(crate) mod around;
 mod call;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod forall;
 mod foreign;
 pub(crate) mod graph;
@@ -468,6 +469,23 @@ impl Dispatcher {
     #[pyo3(signature = (signature=None))]
     fn effects<'py>(slf: &Bound<'py, Self>, signature: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft.cuda._rules")?.call_method1("effects", (slf, signature))
+    }
+
+    #[doc = include_str!("docs/mod.export.txt")]
+    #[pyo3(signature = (name=None, *, signatures=None, targets=None, launch=None, out=None, host_cpu="x86-64-v3", cubin=false))]
+    #[expect(clippy::too_many_arguments, reason = "the options of an export")]
+    fn export<'py>(
+        slf: &Bound<'py, Self>,
+        name: Option<&str>,
+        signatures: Option<&Bound<'py, PyAny>>,
+        targets: Option<&Bound<'py, PyAny>>,
+        launch: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        host_cpu: &str,
+        cubin: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let export = slf.py().import("weft.cuda._export")?.getattr("export")?;
+        export.call1((slf, name, signatures, targets, launch, out, host_cpu, cubin))
     }
 
     /// PTX or LTO-IR for other programs, and its return type; see `weft.cuda.compile`.

@@ -290,7 +290,7 @@ pub(crate) fn bind_rules(
     if let Some(launch) = launch {
         launch.get().rule.check(&params).map_err(|error| wrong("launch", &error))?;
     }
-    let outputs: Vec<_> = outputs.iter().map(|output| output.get().rule.clone()).collect();
+    let outputs: Vec<_> = outputs.into_iter().map(|output| output.get().rule.clone()).collect();
     let bound = rules::bind_outputs(&outputs, &params).map_err(|error| wrong("output", &error))?;
     Ok(bound.into_iter().map(|rule| OutputRule { rule }).collect())
 }

@@ -112,26 +112,42 @@ pub(crate) fn compile(
     keep: Keep,
 ) -> PyResult<Outcome<Compiled>> {
     let request = request(py, definition, args, target, jit, keep)?;
+    compile_request(py, &request, !jit.no_cache)
+}
+
+/// Compiles a kernel that is exported: the result depends on no setting, and is for any launch.
+pub(crate) fn compile_for_export(
+    py: Python<'_>,
+    definition: &Definition,
+    args: &[ArgType],
+    target: Target,
+    options: Options,
+    on_disk: bool,
+) -> PyResult<Outcome<Compiled>> {
+    compile_request(py, &definition.request(args, target, options, Keep::default()), on_disk)
+}
+
+fn compile_request(py: Python<'_>, request: &Request, on_disk: bool) -> PyResult<Outcome<Compiled>> {
     // Without the interpreter: this thread may have to wait for another one, which compiles the same.
     timing::begin("look up");
     let progress = Progress::new(timing::watch());
     let begin = || {
-        let range = range(Category::Compile, || (format!("compile {}", shown(&request)), None));
-        Some(Box::new((range, progress.begin(|| shown(&request)))) as _)
+        let range = range(Category::Compile, || (format!("compile {}", shown(request)), None));
+        Some(Box::new((range, progress.begin(|| shown(request)))) as _)
     };
     let compiled = interruptible(py, |poll| {
         let look = || {
             progress.look();
             poll()
         };
-        let caller = Caller { on_disk: !jit.no_cache, watch: Some(progress.watch()), poll: &look, begin: &begin };
-        ENGINE.compile_polled(&request, &caller)
+        let caller = Caller { on_disk, watch: Some(progress.watch()), poll: &look, begin: &begin };
+        ENGINE.compile_polled(request, &caller)
     })?;
     let weft_engine::Compiled { outcome, was_cached, is_lasting } =
         compiled.map_err(|failure| errors::compile_error(py, &failure))?;
     let printed = &devices::settings(py)?.print_after;
     if !printed.is_empty() && !was_cached && matches!(outcome, Outcome::Made(_)) {
-        print_plans(py, &request, printed)?;
+        print_plans(py, request, printed)?;
     }
     Ok(outcome.map(|output| Compiled { output, was_cached, is_lasting }))
 }

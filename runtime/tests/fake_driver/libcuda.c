@@ -322,6 +322,7 @@ result cuDevicePrimaryCtxRetain(void **context, int device) { trace(__func__); *
 result cuDevicePrimaryCtxRelease_v2(int device) { (void)device; trace(__func__); return OK; }
 result cuCtxGetCurrent(void **context) { trace(__func__); *context = current; return forked() ? 3 : OK; }
 result cuCtxSetCurrent(void *context) { trace(__func__); current = context; return OK; }
+result cuCtxGetDevice(int *device) { trace(__func__); *device = (int)((uint64_t)current - 0x1000); return current ? OK : 201; }
 result cuProfilerStart(void) { ENTER(); return OK; }
 result cuProfilerStop(void) { ENTER(); return OK; }
 result cuCtxSynchronize(void) { ENTER(); REFUSE(device_call()); host_waits_for_all(); return OK; }
@@ -413,6 +414,8 @@ result cuPointerGetAttribute(void *value, int attribute, uint64_t address)
         return *(int *)value = !pooled, OK;
     if (attribute == 9 && context)
         return *(int *)value = (int)((uint64_t)context - 0x1000), OK;
+    if (attribute == 2 && context)
+        return *(int *)value = 2, OK;
     if (attribute == 3 && context == current)
         return *(uint64_t *)value = address, OK;
     return INVALID;
@@ -555,6 +558,12 @@ result cuFuncSetAttribute(struct function *function, int attribute, int value)
         return INVALID;
     function->dynamic = value;
     return OK;
+}
+
+result cuKernelSetAttribute(int attribute, int value, struct function *kernel, int device)
+{
+    (void)device;
+    return cuFuncSetAttribute(kernel, attribute, value);
 }
 
 /* Prints one record, as compiled code stores it for the host. */

@@ -86,7 +86,6 @@ from weft.cuda._memory.making import (
 )
 from weft.cuda._memory.record import DeviceRecord
 from weft.cuda._reduce import Reduce, reduce
-from weft.cuda._rules import Effect, Output, like, shaped
 from weft.cuda._streams import (
     Event,
     Stream,
@@ -108,6 +107,7 @@ if TYPE_CHECKING:
     from weft.cuda import extending as extending
     from weft.cuda import launchconfig as launchconfig
     from weft.cuda._code.modules import Function, Module
+    from weft.cuda._export import Export
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
         BaseCUDAMemoryManager,
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         set_memory_manager,
     )
     from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
+    from weft.cuda._rules import Effect, Output, like, shaped
     from weft.cuda.cudadrv import devices as devices
     from weft.cuda.cudadrv import driver as driver
 else:
@@ -169,6 +170,7 @@ __all__ = [
     "Event",
     "event",
     "event_elapsed_time",
+    "Export",
     "external_stream",
     "Fatbin",
     "ForAll",
@@ -255,12 +257,17 @@ __all__ = [
 # Rarely used names, by the modules that define them: they are imported on first access.
 _LATER = {
     "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
+    "Effect": "weft.cuda._rules",
+    "Export": "weft.cuda._export",
     "Function": "weft.cuda._code.modules",
     "GetIpcHandleMixin": "weft.cuda._memory.manager",
     "HostOnlyCUDAMemoryManager": "weft.cuda._memory.manager",
     "set_memory_manager": "weft.cuda._memory.manager",
     "IpcHandle": "weft.cuda._memory.ipc",
     "open_ipc_array": "weft.cuda._memory.ipc",
+    "like": "weft.cuda._rules",
+    "Output": "weft.cuda._rules",
+    "shaped": "weft.cuda._rules",
     "MappedMemory": "weft.cuda._memory.pointers",
     "MemoryPointer": "weft.cuda._memory.pointers",
     "Module": "weft.cuda._code.modules",
