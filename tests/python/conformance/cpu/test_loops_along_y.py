@@ -1,4 +1,4 @@
-"""Loops whose first index grows by one along `y` of a block, so that a row of threads executes the same iteration."""
+"""Loops whose first index grows along `y` of a block: the rows of threads execute the same iteration."""
 
 import numpy as np
 import pytest
@@ -155,3 +155,37 @@ def test_bounds_and_steps_that_differ():
             y, end = y + 2, end - 1
     got = run(changing, 1, (8, 4), a, bounds, np.zeros_like(expected))[2]
     np.testing.assert_array_equal(got, expected)
+
+
+@cuda.jit
+def scaled_row(a, factor, out):
+    """The index of the thread in its block, in any shape."""
+    row = cuda.shared.array(512, np.int64)
+    threads = cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z
+    tid = cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z)
+    n = a.shape[1]
+    for i in range(tid, n, threads):
+        row[i] = a[cuda.blockIdx.x, i]
+    cuda.syncthreads()
+    for k in range(3):
+        for i in range(tid + k, n, threads):
+            row[i] *= factor[k]
+        cuda.syncthreads()
+    total = 0
+    for i in range(tid, n, threads):
+        out[cuda.blockIdx.x, i] = row[n - 1 - i]
+        total += row[i]
+    cuda.atomic.add(out, (cuda.blockIdx.x, n), total)
+
+
+@pytest.mark.parametrize("block", SHAPES)
+@pytest.mark.parametrize("n", [1, 31, 200, 512])
+def test_index_in_the_block(block, n):
+    a = np.random.default_rng(n).integers(-9, 10, (2, n))
+    factor = np.array([2, -3, 5])
+    row = a.copy()
+    for k, by in enumerate(factor):
+        row[:, k:] *= by
+    got = run(scaled_row, 2, block, a, factor, np.zeros((2, n + 1), np.int64))[2]
+    np.testing.assert_array_equal(got[:, :n], row[:, ::-1])
+    np.testing.assert_array_equal(got[:, n], row.sum(axis=1))

@@ -357,7 +357,7 @@ def k(a, out):
 }
 
 #[test]
-fn loops_along_y_become_loops_of_the_block_where_rows_are_contiguous() {
+fn loops_become_loops_of_the_block_if_the_first_thread_begins_and_rows_are_contiguous() {
     let source = |access: &str, first: &str| {
         format!(
             "
@@ -368,19 +368,36 @@ def k(a, out):
 "
         )
     };
-    let is_rewritten = |access: &str, first: &str| {
+    let has_loop_of_block = |source: &str| {
         let signature = "void(float32[:,::1], float32[:,::1])";
-        plan_features(&source(access, first), signature, "x86-64-v3").contains(&"grid-stride-loop")
+        plan_features(source, signature, "x86-64-v3").contains(&"grid-stride-loop")
     };
+    let is_rewritten = |access: &str, first: &str| has_loop_of_block(&source(access, first));
     for access in ["a[y, tx]", "a[y, tx + 1] - a[max(y - 1, 0), min(tx, 5)]"] {
-        for first in ["ty", "cuda.grid(2)[1]", "cuda.blockIdx.x * 16 + ty"] {
+        for first in ["ty", "cuda.grid(2)[1]", "cuda.blockIdx.x * 16 + ty", "2 * ty", "ty + tz * cuda.blockDim.y"] {
             assert!(is_rewritten(access, first), "{access}, {first}");
         }
     }
     for access in ["a[tx, y]", "a[y, tx] + a[tx, 0]", "a[y, tx * 2]"] {
         assert!(!is_rewritten(access, "ty"), "{access}");
     }
-    for first in ["7 - ty", "2 * ty", "ty + tz", "7 + ty - tx", "tz"] {
+    for first in ["7 - ty", "7 + ty - tx", "3", "ty * tz", "ty * a.shape[1]", "ty << 40", "ty * 100000000"] {
         assert!(!is_rewritten("a[y, tx]", first), "{first}");
     }
+    for first in ["ty * cuda.blockDim.x + tx", "(tz * cuda.blockDim.y + ty) * cuda.blockDim.x + tx", "ty * 32 + tx"] {
+        let along_rows = source("a[1, y]", first).replace("out[y, tx]", "out[0, y]");
+        assert!(has_loop_of_block(&along_rows), "{first}");
+        assert!(!has_loop_of_block(&along_rows.replace("a[1, y]", "a[y, 1]")), "{first}");
+        assert!(!has_loop_of_block(&along_rows.replace("a[1, y]", "a[1, y] + a[1, int(a[0, y])]")), "{first}");
+    }
+    let with_loop = |n: &str| {
+        let inner = format!(
+            "total = a[y, tx]\n        for k in range({n}):\n            total *= a[k, tx]\n        out[y, tx] = total"
+        );
+        let source = source("total", "ty").replace("out[y, tx] = total", &inner);
+        // Without a barrier, each row of the block is a block.
+        source.replace("    for y in", "    cuda.syncthreads()\n    for y in")
+    };
+    assert!(has_loop_of_block(&with_loop("y % 5")));
+    assert!(!has_loop_of_block(&with_loop("tx % 5")), "the threads of a row leave the loop apart");
 }

@@ -1,5 +1,5 @@
 //! Recognizes loops whose induction variable advances by a positive step, and among them grid-stride loops: the first
-//! index has unit stride along `x` or `y`, bound and step are uniform.
+//! index has unit stride along `x`, or grows from thread to thread along several axes; bound and step are uniform.
 
 use crate::{
     analysis::{
@@ -7,11 +7,15 @@ use crate::{
         affine::{Stride, estimated_stride, estimated_strides},
         escapes, for_each_mention,
     },
-    backend::host::plan::analysis::{
-        candidates::is_launch_uniform,
-        guarded,
-        strides::{Form, Forms},
-        structure::{OTHERWISE, Path, holds_barrier},
+    backend::host::plan::{
+        analysis::{
+            candidates::is_launch_uniform,
+            gathers::Loaded,
+            guarded,
+            strides::{Form, Forms},
+            structure::{OTHERWISE, Path, holds_barrier},
+        },
+        plan_ir::MAX_THREADS,
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister,
@@ -32,9 +36,14 @@ pub(crate) struct Strided {
     /// The loop continues while `local op bound`.
     pub op: CompareOp,
     pub bound: ExprId,
+    /// The most by which the first value of a thread exceeds that of the first thread of the block.
+    pub most_above_first: i64,
     /// The body without the exit test and the increment.
     pub rest: Block,
 }
+
+/// The largest [`Strided::most_above_first`]: bounds that are so near the largest integer occur in no program.
+const MAX_ABOVE_FIRST: i64 = 1 << 32;
 
 /// A grid-stride loop and the path to it.
 pub(crate) struct Candidate {
@@ -154,7 +163,8 @@ impl Search<'_> {
         if self.counts[local.index()] != (2, inside + 1) {
             return None;
         }
-        Some(Strided { local, init, first, step: by, op, bound, rest: rest.to_vec() })
+        let most_above_first = MAX_THREADS as i64;
+        Some(Strided { local, init, first, step: by, op, bound, most_above_first, rest: rest.to_vec() })
     }
 
     fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
@@ -169,28 +179,94 @@ impl Search<'_> {
         let forms = self.forms(&stays);
         let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
-        let starts = along_x || (self.is_step_along_y(first, &stays) && self.has_contiguous_rows(&strided.rest));
-        (starts && same(bound) && same(by)).then_some(strided)
+        if !(same(bound) && same(by)) {
+            return None;
+        }
+        if along_x {
+            return Some(strided);
+        }
+        let most_above_first = self.most_above_first(first, &stays)?;
+        if !(1..=MAX_ABOVE_FIRST).contains(&most_above_first) {
+            return None;
+        }
+        self.has_contiguous_rows(&strided.rest).then_some(Strided { most_above_first, ..strided })
     }
 
-    /// Whether a value has unit stride along `y`, and is uniform along `x` and `z`.
-    fn is_step_along_y(&self, value: ExprId, shared: &dyn Fn(LocalId) -> bool) -> bool {
+    /// The most by which a value of a thread exceeds that of the first thread of the block. `None` if that of the first
+    /// thread may not be the least: the value must be a sum of thread indices with positive factors, and of uniform
+    /// values.
+    fn most_above_first(&self, id: ExprId, shared: &dyn Fn(LocalId) -> bool) -> Option<i64> {
         let along = |axis| Forms { function: self.function, fixed: self.fixed, shared, sole: &|_| None, axis };
-        [Form::Same, Form::Step, Form::Same].into_iter().zip(0..).all(|(form, axis)| along(axis).form(value) == form)
+        if (0..3).all(|axis| along(axis).form(id) == Form::Same) {
+            return Some(0);
+        }
+        let of = |id: ExprId| self.most_above_first(id, shared);
+        let is_wide = self.function.exprs[id].ty == Type::I64;
+        match self.function.class(id) {
+            Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(_))) => Some(MAX_THREADS as i64 - 1),
+            Class::Leaf(Leaf::Local(local)) => of(self.fixed.value(local)?),
+            Class::Arith(Arith::Convert(a)) if is_wide => {
+                let is_index = matches!(
+                    self.function.exprs[self.fixed.resolve(self.function, a)].kind,
+                    ExprKind::Special(SpecialRegister::ThreadIdx(_))
+                );
+                if is_index { of(a) } else { None }
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if is_wide => of(a)?.checked_add(of(b)?),
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) if is_wide => match (self.factor(a), self.factor(b)) {
+                (Some(factor), _) => of(b)?.checked_mul(factor),
+                (None, Some(factor)) => of(a)?.checked_mul(factor),
+                (None, None) => None,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
+        }
     }
 
-    /// Whether some accesses of statements seem to have unit stride along `x`, and none another constant stride. The
-    /// neighbors along `x` execute the same iteration of a loop along `y`, so that only then they access the same cache
-    /// lines; otherwise a thread that executes all its iterations accesses fewer.
+    /// The largest value of a positive constant or an extent of the block.
+    fn factor(&self, id: ExprId) -> Option<i64> {
+        let id = self.fixed.resolve(self.function, id);
+        match self.kind(id) {
+            ExprKind::Const(Const::Int(value)) => i64::try_from(*value).ok().filter(|&value| value > 0),
+            ExprKind::Special(SpecialRegister::BlockDim(_)) => Some(MAX_THREADS as i64),
+            ExprKind::Convert(a) if self.function.exprs[id].ty == Type::I64 => self.factor(*a),
+            ExprKind::Const(_)
+            | ExprKind::Local(_)
+            | ExprKind::Special(_)
+            | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
+            | ExprKind::DynamicShared
+            | ExprKind::LocalBase(_)
+            | ExprKind::Load(..)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Convert(_)
+            | ExprKind::Math(..)
+            | ExprKind::Wrap { .. }
+            | ExprKind::Offset { .. }
+            | ExprKind::ByteOffset { .. } => None,
+        }
+    }
+
+    /// Whether it pays that the threads of a row execute the same iteration, whose statements are given: some accesses
+    /// seem to have unit stride along `x`, and none has another constant stride or a loaded index. Otherwise a thread
+    /// that executes all its iterations accesses fewer cache lines. Threads that leave a loop inside apart would need
+    /// masks.
     fn has_contiguous_rows(&self, list: &[Stmt]) -> bool {
         let function = self.function;
         let strides = estimated_strides(function, self.body, 0, &[], &[]);
+        if !self.leave_together(list, &strides) {
+            return false;
+        }
+        let loaded = Loaded::of(function, self.body);
         let (mut contiguous, mut strided) = (false, false);
         let mut see = |pointer: ExprId| {
             let Type::Ptr(element, _) = function.exprs[pointer].ty else { return };
             match estimated_stride(function, 0, &strides, pointer) {
                 Stride::Constant(bytes) if bytes == element.size_bytes() as i64 => contiguous = true,
-                Stride::ZERO | Stride::Unknown | Stride::Undefined => {}
+                Stride::ZERO => {}
+                Stride::Unknown | Stride::Undefined => strided |= loaded.is_lookup(function, pointer),
                 Stride::Constant(_) | Stride::Uniform => strided = true,
             }
         };
@@ -205,6 +281,25 @@ impl Search<'_> {
             }
         });
         contiguous && !strided
+    }
+
+    /// Whether the threads of a row seem to leave each loop in statements together, or it is such a loop itself.
+    fn leave_together(&self, list: &[Stmt], strides: &[Stride]) -> bool {
+        let is_apart = |cond: ExprId| estimated_stride(self.function, 0, strides, cond) != Stride::ZERO;
+        let has_exit = |block: &[Stmt]| escapes(block).breaks;
+        list.iter().enumerate().all(|(at, stmt)| {
+            let mut together = true;
+            if let StmtKind::Loop { body, step } = &stmt.kind
+                && self.strided(list, at, body, step).is_none()
+            {
+                for_each_stmt(body, &mut |inner| {
+                    if let StmtKind::If { cond, then, otherwise } = &inner.kind {
+                        together &= !(has_exit(then) || has_exit(otherwise)) || !is_apart(*cond);
+                    }
+                });
+            }
+            together && stmt.kind.blocks().into_iter().flatten().all(|block| self.leave_together(block, strides))
+        })
     }
 
     fn kind(&self, id: ExprId) -> &ExprKind {

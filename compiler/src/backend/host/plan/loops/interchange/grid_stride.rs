@@ -14,15 +14,16 @@
 //!
 //! Legal if
 //!
-//! - the first index has unit stride along one of `x` and `y` and is uniform along the other axes, so that the first
-//!   thread of the block has the least index;
+//! - the first thread of the block has the least first index: it has unit stride along `x` and is uniform along `y` and
+//!   `z`, or is a sum of thread indices with positive factors, such as `threadIdx.y` or
+//!   `threadIdx.y * blockDim.x + threadIdx.x`;
 //! - bound and step are uniform and do not change in the loop, and the step is positive;
 //! - the loop has no other exit and no barrier, and the induction variable is not read after it.
 //!
-//! Along `x` the pass has no cost model: the threads of a row then access contiguous elements in each iteration. Along
-//! `y`, as in `for y in range(threadIdx.y, n, blockDim.y)`, it pays if accesses of the body seem to be contiguous along
-//! `x`, and none has another stride: a thread that executes all its iterations would access elements that are far from
-//! each other.
+//! If the index is uniform along `y`, the pass has no cost model: the threads of a row then access contiguous elements in
+//! each iteration. Otherwise it pays if accesses of the body seem to be contiguous along `x`, and none has another stride
+//! or a loaded index: a thread that executes all its iterations would access elements that are far from each other. It
+//! does not pay if the threads of a row leave a loop in the body apart, which would then need masks.
 
 use crate::{
     analysis::{Dependence, Rematerializable, for_each_read},
@@ -33,7 +34,7 @@ use crate::{
             strides::Forms,
             structure::{cut_here, list_at},
         },
-        plan_ir::{CountMasks, MAX_THREADS, Stride},
+        plan_ir::{CountMasks, Stride},
     },
     ir::{
         BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
@@ -95,7 +96,7 @@ fn rewrite(
     loop_: Strided,
     (fixed, alike): (&Rematerializable, &[bool]),
 ) -> Stride {
-    let Strided { local, init, first, step, op, bound, rest } = loop_;
+    let Strided { local, init, first, step, op, bound, most_above_first, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
     let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
@@ -130,7 +131,8 @@ fn rewrite(
     }
     let lowest = build.first_of_block(first, fixed);
     let step = build.copy(step);
-    let (bound, limit) = if build.function.locals[local].counts { build.limit(bound, step) } else { (bound, None) };
+    let (bound, limit) =
+        if build.function.locals[local].counts { build.limit(bound, step, most_above_first) } else { (bound, None) };
     let bound_again = build.copy(bound);
     let lowest_now = build.i64(ExprKind::Binary(BinaryOp::Add, lowest, offset_read));
     let more = build.bool(ExprKind::Compare(op, lowest_now, bound_again));
@@ -176,12 +178,12 @@ impl Build<'_> {
         self.push(kind, Type::BOOL)
     }
 
-    /// Clamps a bound so that first index plus offset reaches it before the sum overflows. Returns a read of a new
-    /// local, and the local with its value.
-    fn limit(&mut self, bound: ExprId, step: ExprId) -> (ExprId, Option<(LocalId, ExprId)>) {
+    /// Clamps a bound so that first index plus offset reaches it before the sum overflows, for a first index that exceeds
+    /// that of the first thread by at most `above`. Returns a read of a new local, and the local with its value.
+    fn limit(&mut self, bound: ExprId, step: ExprId, above: i64) -> (ExprId, Option<(LocalId, ExprId)>) {
         let local = Local::new("limit", LocalKind::Variable, Type::I64);
         let local = self.function.locals.push(local);
-        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(MAX_THREADS))));
+        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(above))));
         let step = self.copy(step);
         let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, step));
         let value = self.i64(ExprKind::Binary(BinaryOp::Min, bound, most));
