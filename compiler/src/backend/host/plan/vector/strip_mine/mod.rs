@@ -27,25 +27,30 @@
 //! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
 //! accesses are strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
 
+mod accesses;
+mod loops_in_strips;
+mod nodes;
+
 use std::{cell::RefCell, collections::BTreeSet};
 
 use crate::{
-    analysis::{escapes, for_each_read},
+    analysis::escapes,
     backend::host::plan::{
-        analysis::{
-            strides::{Form, Forms},
-            vectorizable,
-        },
+        analysis::vectorizable,
         plan_ir::{
             Guard, InterchangedLoops, MaskedLoop, Node, Refusal, Refused, Runs, Segment, Stride, Strips,
             Transformation, for_each_segment, for_each_split, guards::Peeler,
         },
     },
-    ir::{
-        BinaryOp, Class, ExprId, ExprKind, Function, LocalId, Space, Type, for_each_expr, for_each_expr_of_stmt,
-        for_each_stmt,
-    },
+    ir::{ExprId, LocalId},
     source::Span,
+};
+use accesses::{share_loads, streams};
+pub(crate) use loops_in_strips::{
+    are_in_strips, are_transposed, exit_assignments_are_in_strips, masked_loops_are_in_strips, masked_loops_are_in_warp,
+};
+use nodes::{
+    assigned_once, carries, computes, count_loads, counters_of, expose, has_masked_loop, holds_loop, leaves, used,
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
@@ -77,9 +82,6 @@ const MAX_MASKED_WIDTH: u32 = 64;
 /// Threads of a strip with strided accesses. Each thread uses a cache line of its own, and these lines may fall into
 /// the same cache set.
 const STRIDED_WIDTH: u32 = 8;
-
-/// Elements from which on a constant is the length of a matrix row that a strip does not access as a whole.
-const MIN_MATRIX_ROW: i128 = 1024;
 
 /// Rows of up to this many threads run a grid-stride loop in strips even if they carry nothing: the start of a thread
 /// loop costs as much as its iterations.
@@ -150,11 +152,6 @@ fn collect_context_locals(nodes: &[Node], context_locals: &mut BTreeSet<LocalId>
             | Node::Return => node.parts().iter().for_each(|part| collect_context_locals(part, context_locals)),
         }
     }
-}
-
-/// Counts how many segments load each local.
-fn count_loads(nodes: &mut [Node], loads: &mut [u32]) {
-    for_each_segment(nodes, &mut |segment| segment.load.iter().for_each(|local| loads[local.index()] += 1));
 }
 
 /// Which lanes of a strip run an iteration of its loops.
@@ -436,7 +433,7 @@ impl Maker<'_> {
         let has_strided = counters.iter().any(|counter| self.strided.contains(counter));
         let mut shares = false;
         for node in &*nodes {
-            self.shares(node, false, &mut shares);
+            share_loads(self.peeler, node, false, &mut shares);
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
         let has_masked_loops = nodes.iter().any(|node| has_masked_loop(node, self.masked_loops));
@@ -473,7 +470,7 @@ impl Maker<'_> {
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
         let is_of_block = self.width == Strips::BLOCK_WIDTH && !repeats;
-        if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| self.streams(node)) {
+        if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
             return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
@@ -557,227 +554,9 @@ impl Maker<'_> {
             }
         }
     }
-
-    /// Whether a loop loads at least as many elements of matrix rows in an iteration as each thread carries values.
-    fn streams(&self, node: &Node) -> bool {
-        let Peeler { function, .. } = self.peeler;
-        if let Node::Loop { body, step, .. } = node {
-            let mut counts = BTreeSet::new();
-            assigned_once(body, &mut counts);
-            assigned_once(step, &mut counts);
-            let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), 0);
-            for node in body {
-                let Node::Segment(segment) = node else { continue };
-                carried.extend(segment.load.iter().chain(&segment.store).copied());
-                for_each_stmt(&segment.body, &mut |stmt| {
-                    for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-                        if let Class::Load(pointer) = function.class(id)
-                            && self.is_of_next_row(pointer, &counts)
-                        {
-                            loaded += 1;
-                        }
-                    });
-                });
-            }
-            // A loop inside may load the same elements again.
-            return loaded > 0 && loaded >= carried.len();
-        }
-        node.parts().into_iter().flatten().any(|part| self.streams(part))
-    }
-
-    /// Whether an address in global memory has unit stride along the row, and differs by many elements between two
-    /// iterations of a loop, which assigns `counts`: it contains a product of one of these locals.
-    fn is_of_next_row(&self, pointer: ExprId, counts: &BTreeSet<LocalId>) -> bool {
-        let Peeler { function, uniformity, fixed, .. } = self.peeler;
-        let Type::Ptr(_, Space::Global) = function.exprs[pointer].ty else { return false };
-        let Class::Address { base, by, .. } = function.class(pointer) else { return false };
-        let shared = |local: LocalId| !uniformity.local_varies(local);
-        let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
-        let is_counted = |id: ExprId| {
-            let mut is_counted = false;
-            for_each_read(function, id, &mut |local| is_counted |= counts.contains(&local));
-            is_counted
-        };
-        let mut is_far = false;
-        for_each_expr(function, by, &mut |id| {
-            if let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b) = function.exprs[id].kind {
-                let is_long = |id: ExprId| function.int(id).is_none_or(|elements| elements >= MIN_MATRIX_ROW);
-                is_far |= (is_counted(a) && is_long(b)) || (is_counted(b) && is_long(a));
-            }
-        });
-        is_far && forms.form(base) == Form::Same && forms.form(by) == Form::Step
-    }
-
-    /// Sets `shares` if several rows load the same elements in a loop.
-    fn shares(&self, node: &Node, in_loop: bool, shares: &mut bool) {
-        if let (Node::Segment(segment), true) = (node, in_loop) {
-            let Peeler { function, uniformity, fixed, .. } = self.peeler;
-            *shares |= vectorizable::rows_share(function, &segment.body, fixed, uniformity);
-        }
-        for part in node.parts() {
-            for inside in part {
-                self.shares(inside, in_loop || matches!(node, Node::Loop { .. }), shares);
-            }
-        }
-    }
 }
 
 /// The conditions of a segment's guard in addition to those of the guard around it.
 fn after(segment: &Segment, guard: &Guard) -> Option<Guard> {
     segment.guard.as_ref().and_then(|own| own.after(guard)).filter(|more| !more.is_empty())
-}
-
-/// The context locals that segments load or store, those that they store, and the number of their expressions.
-fn used(function: &Function, nodes: &mut [Node]) -> (BTreeSet<LocalId>, BTreeSet<LocalId>, usize) {
-    let (mut slots, mut stored, mut exprs) = (BTreeSet::new(), BTreeSet::new(), 0);
-    for_each_segment(nodes, &mut |segment| {
-        slots.extend(segment.load.iter().chain(&segment.store).copied());
-        stored.extend(segment.store.iter().copied());
-        for_each_stmt(&segment.body, &mut |stmt| {
-            for_each_expr_of_stmt(function, &stmt.kind, &mut |_| exprs += 1);
-        });
-    });
-    (slots, stored, exprs)
-}
-
-/// `true` if a thread carries a value into an iteration of a loop.
-fn carries(node: &Node, in_loop: bool) -> bool {
-    let in_loop = in_loop || matches!(node, Node::Loop { .. });
-    matches!(node, Node::Segment(segment) if in_loop && !segment.load.is_empty())
-        || node.parts().iter().any(|part| part.iter().any(|inside| carries(inside, in_loop)))
-}
-
-/// `true` if a thread calls math functions in a loop, except in loops with the counters `strided_math` and in
-/// `masked_loops`.
-fn computes(
-    (function, strided_math, masked_loops): (&Function, &[LocalId], &[MaskedLoop]),
-    node: &Node,
-    in_loop: bool,
-) -> bool {
-    if let Node::Loop { counter, body, .. } = node
-        && (counter.is_some_and(|counter| strided_math.contains(&counter))
-            || body.iter().any(|node| leaves(node, masked_loops)))
-    {
-        return false;
-    }
-    let in_loop = in_loop || matches!(node, Node::Loop { .. });
-    let here = (function, strided_math, masked_loops);
-    matches!(node, Node::Segment(segment) if in_loop && vectorizable::calls_math(function, &segment.body))
-        || node.parts().iter().any(|part| part.iter().any(|inside| computes(here, inside, in_loop)))
-}
-
-/// `true` for a node that tests whether lanes are active in a loop with divergent exits.
-fn leaves(node: &Node, masked_loops: &[MaskedLoop]) -> bool {
-    matches!(node, Node::If { cond, .. } if masked_loops.iter().any(|of| of.few_active == *cond))
-}
-
-/// `true` if a node contains a loop with divergent exits.
-fn has_masked_loop(node: &Node, masked_loops: &[MaskedLoop]) -> bool {
-    leaves(node, masked_loops)
-        || node.parts().iter().any(|part| part.iter().any(|inside| has_masked_loop(inside, masked_loops)))
-}
-
-/// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has
-/// left.
-pub(crate) fn masked_loops_are_in_strips(nodes: &[Node], masked_loops: &[MaskedLoop]) -> bool {
-    masked_loops.iter().all(|one| is_strip_mined(nodes, one))
-}
-
-/// `true` if every loop with divergent exits is in a strip that also has the assignments of its first exit.
-pub(crate) fn exit_assignments_are_in_strips(nodes: &[Node], masked_loops: &[MaskedLoop]) -> bool {
-    masked_loops
-        .iter()
-        .all(|one| strip_of_masked_loop(nodes, one).is_some_and(|strips| one.has_exit_branch_in(&strips.nodes)))
-}
-
-fn is_strip_mined(nodes: &[Node], one: &MaskedLoop) -> bool {
-    strip_of_masked_loop(nodes, one).is_some_and(|strips| strips.lane_locals.contains(&one.alive))
-}
-
-/// The strip that contains a loop with divergent exits.
-fn strip_of_masked_loop<'a>(nodes: &'a [Node], one: &MaskedLoop) -> Option<&'a Strips> {
-    nodes.iter().find_map(|node| {
-        if let Node::Strips(strips) = node {
-            let holds = strips.nodes.iter().any(|inside| has_masked_loop(inside, std::slice::from_ref(one)));
-            return holds.then_some(&**strips);
-        }
-        node.parts().iter().find_map(|part| strip_of_masked_loop(part, one))
-    })
-}
-
-/// As [`masked_loops_are_in_strips`], where a whole warp is one strip whose lanes have slots for the locals `slots`.
-pub(crate) fn masked_loops_are_in_warp(nodes: &[Node], masked_loops: &[MaskedLoop], slots: &[LocalId]) -> bool {
-    masked_loops.iter().all(|one| {
-        let is_here = nodes.iter().any(|node| has_masked_loop(node, std::slice::from_ref(one)));
-        is_here && slots.contains(&one.alive)
-    })
-}
-
-fn holds_loop(node: &Node) -> bool {
-    matches!(node, Node::Loop { .. }) || node.parts().iter().any(|part| part.iter().any(holds_loop))
-}
-
-/// `true` if each loop with one of these counters is in a strip.
-pub(crate) fn are_in_strips(nodes: &[Node], strided: &[LocalId]) -> bool {
-    let mut counters = Vec::new();
-    in_strips(nodes, &|_| true, &mut counters);
-    strided.iter().all(|counter| counters.contains(counter))
-}
-
-/// `true` if each loop with one of these counters is in a strip with transposed accesses.
-pub(crate) fn are_transposed(nodes: &[Node], strided: &[LocalId]) -> bool {
-    let mut counters = Vec::new();
-    in_strips(nodes, &|strips| strips.transposed, &mut counters);
-    strided.iter().all(|counter| counters.contains(counter))
-}
-
-fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec<LocalId>) {
-    for node in nodes {
-        if let Node::Strips(strips) = node
-            && which(strips)
-        {
-            counters_of(&strips.nodes, counters);
-        }
-        for part in node.parts() {
-            in_strips(part, which, counters);
-        }
-    }
-}
-
-/// Collects the counters of loops.
-fn counters_of(nodes: &[Node], counters: &mut Vec<LocalId>) {
-    for node in nodes {
-        if let Node::Loop { counter, .. } = node {
-            counters.extend(counter);
-        }
-        for part in node.parts() {
-            counters_of(part, counters);
-        }
-    }
-}
-
-/// Collects the locals that nodes may load before they store them.
-fn expose(nodes: &[Node], done: &mut BTreeSet<LocalId>, exposed: &mut BTreeSet<LocalId>) {
-    for node in nodes {
-        if let Node::Segment(segment) = node {
-            exposed.extend(segment.load.iter().filter(|local| !done.contains(local)));
-            done.extend(segment.store.iter().copied());
-        }
-        for part in node.parts() {
-            // Each part may be skipped.
-            expose(part, &mut done.clone(), exposed);
-        }
-    }
-}
-
-/// Collects the locals that statements of the whole block assign.
-fn assigned_once(nodes: &[Node], found: &mut BTreeSet<LocalId>) {
-    for node in nodes {
-        if let Node::Once { block, .. } = node {
-            for_each_stmt(block, &mut |stmt| found.extend(stmt.kind.assigned()));
-        }
-        for part in node.parts() {
-            assigned_once(part, found);
-        }
-    }
 }
