@@ -95,7 +95,7 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
             blocks = rng.randint(1, 3)
             threads = rng.choice((1, 5, 16, 32, 33, 64))
         grid, block = (blocks, 1, 1), (threads, 1, 1)
-    elif kind in ("two", "block two"):
+    elif kind in ("two", "plane", "block two"):
         width, height = writer.blocks[0] if writer.blocks else rng.choice(BLOCKS_2D)
         along, across = rng.choice((1, 2, 3, 5, 7, 16, 17, 31, 33, 40)), rng.choice((1, 2, 3, 4, 5, 9))
         if along * across > 130:
@@ -114,6 +114,8 @@ def shape(writer: Writer, kind: str) -> tuple[dict[str, int], tuple[int, int, in
             dims["N"] = dims["W"] * dims["H"]
         extent_x, extent_y = (dims["H"], dims["W"]) if "axes exchanged" in writer.features else (dims["W"], dims["H"])
         grid, block = (-(-extent_x // width), -(-extent_y // height), 1), (width, height, 1)
+        if kind == "plane":
+            grid = (grid[0], rng.randint(1, 2), 1)
     elif kind == "block":
         limit = writer.limit
         dims["N"] = size(rng, max(130, limit))

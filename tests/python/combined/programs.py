@@ -41,7 +41,7 @@ ALONE = {"count": 4, "local_across": 5, "vote": 3, "lanes_part": 3, "warp_loop":
 BLOCKS = (1, 5, 16, 17, 32, 33, 48, 64, 96, 100, 128)
 BLOCKS_OF_TILES = ((16, 16), (8, 8), (16, 4), (8, 4), (32, 2), (4, 4), (16, 8), (5, 7), (17, 3))
 BLOCKS_2D = ((16, 16), (33, 2), (5, 7), (8, 4), (17, 3), (32, 2), (1, 9), (64, 1), (7, 16))
-KINDS = {"one": 23, "strided": 14, "two": 17, "block": 26, "block two": 15, "warp": 5}
+KINDS = {"one": 22, "strided": 13, "two": 16, "plane": 6, "block": 24, "block two": 14, "warp": 5}
 
 
 @dataclass
@@ -284,6 +284,35 @@ class Writer(Lanes):
         self.pieces(scope, count)
         self.stores(scope)
 
+    def kernel_plane(self) -> None:
+        """Loops along y, over a plane, or over all elements, in blocks of two dimensions."""
+        w, h, n = self.number("W"), self.number("H"), self.number("N")
+        self.use("2-D block", "loop along y")
+        scope = Scope("i", "N", "y", "x")
+        count = self.rng.choice((1, 1, 2))
+        kind = self.rng.random()
+        if kind < 0.7:
+            self.put("first_x, first_y = cuda.grid(2)", "step_x, step_y = cuda.gridsize(2)")
+            of_y = f"for y in range(first_y, {h}, step_y):"
+            of_x = f"for x in range(first_x, {w}, step_x):"
+            if kind < 0.35:
+                of_x = f"if x < {w}:"
+                self.put("x = first_x")
+            with self.block(of_y), self.block(of_x):
+                self.put(f"i = y * {w} + x")
+                self.pieces(scope, count, repeated=True)
+                self.stores(scope)
+            return
+        self.put(
+            "t = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x",
+            "number = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x",
+            "threads = cuda.blockDim.x * cuda.blockDim.y",
+        )
+        with self.block(f"for i in range(number * threads + t, {n}, threads * cuda.gridDim.x * cuda.gridDim.y):"):
+            scope = Scope("i", "N")
+            self.pieces(scope, count, repeated=True)
+            self.stores(scope)
+
     def kernel_block(self, *, two: bool = False) -> None:
         """Barriers: pieces of threads guarded by a condition, and pieces of the block between them."""
         if two:
@@ -469,6 +498,8 @@ class Writer(Lanes):
                 self.kernel_strided()
             case "two":
                 self.kernel_two()
+            case "plane":
+                self.kernel_plane()
             case "block":
                 self.kernel_block()
             case "block two":
