@@ -165,6 +165,9 @@ pub(crate) struct EmitArgs {
     /// Show how the threads of a block become loops: the same as `--emit plan`.
     #[arg(long)]
     pub(crate) plan: bool,
+    /// Write a page with the PTX of each line of Python beside it: the same as `--emit html`.
+    #[arg(long)]
+    pub(crate) html: bool,
     /// The file for one output, or the folder for several. Without it all output goes to the standard output,
     /// with a comment line above each of several outputs. Several PTX modules there are only for reading: no
     /// assembler accepts them as one file.
@@ -389,6 +392,8 @@ pub(crate) enum Form {
     Nvvm,
     /// How the threads of a block become loops, for the host.
     Plan,
+    /// A page with the PTX of each line of Python beside it.
+    Html,
 }
 
 /// `--color`.

@@ -25,6 +25,7 @@ use crate::{
     args::{AbiArg, EmitArgs, Form},
     kernels::{self, Job},
     output::{self, Output},
+    page,
     program::{Captures, Jit},
     report::{Report, Stop},
     tools,
@@ -116,6 +117,11 @@ pub(crate) fn emit(
             Stdout::Other => writeln!(stderr, "note: these are {several}: {instead}")?,
         }
     }
+    if args.output.is_none() && outputs.len() > 1 && forms.contains(&Form::Html) {
+        return Err(Stop::Usage(
+            "the output would be several pages: write them to a folder with `-o FOLDER`".to_owned(),
+        ));
+    }
     output::write(&outputs, args.output.as_deref(), &program.paths(), stdout)?;
     stderr.write_all(text.as_bytes())?;
     stderr.write_all(remarks.concat().as_bytes())?;
@@ -154,13 +160,14 @@ fn foreign_fits(args: &EmitArgs, targets: &[Target], wants_kernels: bool) -> Res
     Ok(())
 }
 
-/// The forms to write, without duplicates. The target `host` has neither PTX, NVVM IR nor a cubin, and only it has plans.
+/// The forms to write, without duplicates. The target `host` has neither PTX, NVVM IR, a cubin nor a page, and only it has plans.
 fn forms(args: &EmitArgs, targets: &[Target]) -> Result<Vec<Form>, Stop> {
     let mut forms = args.emit.clone();
     forms.extend(args.plan.then_some(Form::Plan));
+    forms.extend(args.html.then_some(Form::Html));
     forms.sort_unstable();
     forms.dedup();
-    let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin | Form::Nvvm));
+    let gpu_only = forms.iter().find(|form| matches!(form, Form::Ptx | Form::Cubin | Form::Nvvm | Form::Html));
     if let Some(form) = gpu_only
         && targets.iter().any(|target| matches!(target, Target::Host(_)))
     {
@@ -202,7 +209,9 @@ impl Compile<'_> {
     fn options(&self, jit: &Jit) -> Result<Options, Stop> {
         let code = self.args.options.over(&jit.options)?.code;
         let (assumptions, likely_block) = (self.args.assumptions(), self.args.block);
-        Ok(Options { libdevice: self.libdevice.clone(), assumptions, likely_block, ..code })
+        // A page needs line tables, which change no instruction.
+        let lineinfo = code.lineinfo || self.forms.contains(&Form::Html);
+        Ok(Options { libdevice: self.libdevice.clone(), assumptions, likely_block, lineinfo, ..code })
     }
 
     fn entry(&self, is_function: bool) -> Entry {
@@ -307,6 +316,10 @@ impl Compile<'_> {
                 Form::Llvm => compiled.llvm.clone().unwrap_or_default().into_bytes(),
                 Form::Asm if !is_gpu => compiled.asm.clone().unwrap_or_default().into_bytes(),
                 Form::Ptx | Form::Asm => compiled.artifact.code.clone(),
+                Form::Html => {
+                    let ptx = String::from_utf8_lossy(&compiled.artifact.code);
+                    page::page(&format!("{} for {target}", job.title()), &ptx).into_bytes()
+                }
                 Form::Cubin => match self.cubin(&compiled.artifact.code, target, request.options.lineinfo) {
                     Ok(cubin) => cubin,
                     Err(NotAssembled::Failed(message)) => return Err(Stop::Usage(message)),

@@ -19,6 +19,7 @@ mod loader;
 mod lsp;
 mod options;
 mod output;
+mod page;
 mod program;
 mod report;
 mod settings;

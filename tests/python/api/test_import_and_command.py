@@ -124,6 +124,24 @@ def test_emit(tmp_path):
     assert "saxpy" in done.stdout
 
 
+def test_emit_a_page(tmp_path):
+    file = tmp_path / "saxpy.py"
+    file.write_text(SAXPY)
+    page = tmp_path / "page.html"
+    done = weft_command("emit", file, "--html", "-o", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert f"<h2>{file}</h2>" in text
+    (after,) = [rest.partition("</tr>")[0] for rest in text.split("y[i] += ")[1:]]
+    assert "st.global.b32" in after
+    done = weft_command("emit", file, "--html", "--target", "host")
+    assert done.returncode == 2
+    assert "the target `host` has no html" in done.stderr
+    done = weft_command("emit", file, "--html", "--target", "sm_80,sm_90")
+    assert done.returncode == 2
+    assert "write them to a folder with `-o FOLDER`" in done.stderr
+
+
 def test_a_rejected_program_exits_with_1(tmp_path):
     file = tmp_path / "broken.py"
     file.write_text(SAXPY.replace("y.size", "y.sise"))

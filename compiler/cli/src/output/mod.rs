@@ -29,7 +29,8 @@ impl Output {
         match self.form {
             Form::Ptx | Form::Cubin => "//",
             Form::Llvm | Form::Nvvm => ";",
-            Form::Ir | Form::Asm | Form::Plan => "#",
+            // Several pages are written to a folder only.
+            Form::Ir | Form::Asm | Form::Plan | Form::Html => "#",
         }
     }
 }
@@ -44,6 +45,7 @@ pub(crate) fn extension(form: Form) -> &'static str {
         Form::Cubin => "cubin",
         Form::Nvvm => "nvvm",
         Form::Plan => "plan",
+        Form::Html => "html",
     }
 }
 
