@@ -2,11 +2,14 @@
 
 mod access;
 mod machine;
+mod request;
 mod sectors;
 mod table;
 
 pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic, updates};
 pub use machine::MachineCode;
+pub use request::Request;
+pub(crate) use request::Requests;
 pub use sectors::SectorAtomics;
 pub(crate) use sectors::{Loaded, Updates};
 pub use table::{Class, Count, Counts, Row, Stride};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
-use super::{MachineCode, SectorAtomics, Updates};
+use super::{MachineCode, Request, Requests, SectorAtomics, Updates};
 use crate::{
     decode::{Location, Operation, Program},
     parse::Space,
@@ -206,6 +206,7 @@ pub(crate) struct Counters {
     pub(crate) guarded: Vec<u64>,
     /// By instruction: space, region, counts.
     pub(crate) accesses: Vec<Vec<(Space, u32, Count)>>,
+    pub(crate) requests: Requests,
     /// Atomics of global memory by sector.
     pub(crate) updates: Updates,
 }
@@ -220,6 +221,7 @@ impl Counters {
             executed: vec![Executed::default(); count],
             guarded: vec![0; count],
             accesses: vec![Vec::new(); count],
+            requests: Requests::new(count),
             updates: Updates::default(),
         }
     }
@@ -252,6 +254,7 @@ impl Counters {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.updates.merge(&other.updates);
+        self.requests.merge(&other.requests);
         for (own, more) in self.executed.iter_mut().zip(&other.executed) {
             own.warps += more.warps;
             own.lanes += more.lanes;
@@ -289,6 +292,8 @@ pub struct Row {
     pub machine: MachineCode,
     /// Memory accesses by space and region: the name of the array, empty for shared and local memory.
     pub accesses: Vec<(Space, String, Count)>,
+    /// The first requests of each of these, in their order.
+    pub requests: Vec<Vec<Request>>,
 }
 
 /// The counts of a launch.
@@ -312,13 +317,17 @@ impl Counts {
                     continue;
                 }
                 let lanes = if instruction.guard.is_some() { counters.guarded[counter] } else { block.lanes };
-                let mut accesses: Vec<(Space, String, Count)> = counters.accesses[counter]
+                let name = |region: u32| names.get(region as usize).map_or(String::new(), |name| (*name).to_owned());
+                let mut found: Vec<(Space, String, u32, Count)> = counters.accesses[counter]
                     .iter()
-                    .map(|(space, region, count)| {
-                        (*space, names.get(*region as usize).map_or(String::new(), |name| (*name).to_owned()), *count)
-                    })
+                    .map(|(space, region, count)| (*space, name(*region), *region, *count))
                     .collect();
-                accesses.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+                found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+                let requests = |(space, _, region, _): &(Space, String, u32, Count)| {
+                    counters.requests.of(counter, *space, *region).cloned().collect()
+                };
+                let requests = found.iter().map(requests).collect();
+                let accesses = found.into_iter().map(|(space, name, _, count)| (space, name, count)).collect();
                 let is_branch = matches!(instruction.operation, Operation::Branch(_));
                 rows.push(Row {
                     function: function.name.clone(),
@@ -330,6 +339,7 @@ impl Counts {
                     divergent_branches: if is_branch { counters.executed[counter].divergent } else { 0 },
                     machine: MachineCode::of(&instruction.operation),
                     accesses,
+                    requests,
                 });
             }
         }

@@ -79,6 +79,12 @@ impl<'a> Context<'_, 'a> {
         self.machine.counters.access(self.counter, space, region, count);
     }
 
+    /// Records an access of the current instruction.
+    pub(super) fn record(&mut self, space: Space, region: u32, lanes: count::Lanes) {
+        let regions = self.machine.memory.regions();
+        self.machine.counters.requests.add(self.counter, self.block, (space, region), regions, lanes);
+    }
+
     /// Adds the counts of a load of a region.
     fn count_load(&mut self, space: Space, region: u32, lanes: count::Lanes) {
         let mut count = counted(space, lanes, true);
@@ -90,6 +96,7 @@ impl<'a> Context<'_, 'a> {
             };
             lanes.ranges(&mut one);
         }
+        self.record(space, region, lanes);
         self.count(space, region, count);
     }
 
@@ -185,6 +192,7 @@ fn load_part(
             }
             put(frame, *register, access.ty, mask, &values);
         }
+        context.record(space, NO_REGION, lanes);
         context.count(space, NO_REGION, counted(space, lanes, true));
         return Ok(());
     }
@@ -267,6 +275,7 @@ fn store_part(
                 cell.copy_from_slice(&values[lane].to_le_bytes()[..element as usize]);
             }
         }
+        context.record(space, NO_REGION, lanes);
         context.count(space, NO_REGION, counted(space, lanes, false));
         return Ok(());
     }
@@ -289,6 +298,7 @@ fn store_part(
             region.store(addresses[lane] + offset, element, values[lane]);
         }
     }
+    context.record(space, number as u32, lanes);
     let stored = counted(space, lanes, false);
     context.count(space, number as u32, count::Count { l2_sectors: stored.sectors, ..stored });
     Ok(())

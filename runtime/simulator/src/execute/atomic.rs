@@ -108,6 +108,7 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, atomic: &Atomic,
                 }
                 let counted =
                     if space == Space::Shared { count::shared_atomic(lanes, kind) } else { count::local(lanes) };
+                context.record(space, count::NO_REGION, lanes);
                 context.count(space, count::NO_REGION, counted);
             }
             Space::Global | Space::Const | Space::Param | Space::Generic => {
@@ -123,6 +124,7 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, atomic: &Atomic,
                 let float = kind.is_float;
                 let hot = &mut context.machine.counters.updates;
                 count::updates(lanes, kind, |sector, rounds| hot.add(sector, rounds, float));
+                context.record(Space::Global, first.unwrap_or(0) as u32, lanes);
                 context.count(Space::Global, first.unwrap_or(0) as u32, count::global_atomic(lanes, kind));
             }
         }

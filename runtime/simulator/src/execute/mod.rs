@@ -116,6 +116,8 @@ pub(crate) struct Context<'m, 'a> {
     local: &'m mut Local,
     /// The counter of the current instruction.
     counter: usize,
+    /// The position of the block in the grid.
+    block: [u32; 3],
 }
 
 /// The values of a special register in a warp of a block.

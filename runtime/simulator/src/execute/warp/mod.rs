@@ -388,6 +388,7 @@ impl Warp {
                 shared: &mut *shared,
                 local: &mut self.local,
                 counter: code.first_counter + pc as usize,
+                block: self.block,
             };
             let mut active = mask;
             for instruction in &code.instructions[block.start as usize..=last] {
