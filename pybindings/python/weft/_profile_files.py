@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from weft.profile import SCHEMA, Access, Array, Finding, Line, Occupancy, Profile
+from weft.profile import SCHEMA, Access, Array, Finding, Line, Occupancy, Profile, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,21 +33,35 @@ def read(path: Path) -> list[Profile]:
 
 
 def from_dict(fields: dict[str, Any]) -> Profile:
-    """Make a profile of what `Profile.to_dict` gives."""
+    """Make a profile of what `Profile.to_dict` gives, or of all its fields."""
     occupancy = fields["occupancy"]
     made = fields | {
         "types": tuple(fields["types"]),
         "griddim": tuple(fields["griddim"]),
         "blockdim": tuple(fields["blockdim"]),
-        "bounds": tuple((name, seconds) for name, seconds in fields["bounds"]),
+        "bounds": _pairs(fields["bounds"]),
+        "rates": _pairs(fields["rates"]),
         "lines": tuple(_line(line) for line in fields["lines"]),
         "arrays": tuple(Array(**array) for array in fields["arrays"]),
-        "occupancy": Occupancy(**occupancy | {"limits": tuple(occupancy["limits"])}) if occupancy else None,
+        "occupancy": _occupancy(occupancy) if occupancy else None,
         "findings": tuple(Finding(**finding) for finding in fields["findings"]),
     }
-    del made["schema"]
+    made.pop("schema", None)
     return Profile(**made)
 
 
+def _pairs(rows: list[list[Any]]) -> tuple[tuple[Any, Any], ...]:
+    return tuple((first, second) for first, second in rows)
+
+
+def _occupancy(fields: dict[str, Any]) -> Occupancy:
+    return Occupancy(**fields | {"limits": tuple(fields["limits"]), "by_block": _pairs(fields["by_block"])})
+
+
 def _line(fields: dict[str, Any]) -> Line:
-    return Line(**fields | {"accesses": tuple(Access(**access) for access in fields["accesses"])})
+    return Line(**fields | {"accesses": tuple(_access(access) for access in fields["accesses"])})
+
+
+def _access(fields: dict[str, Any]) -> Access:
+    requests = (Request(tuple(request["offsets"]), request["size"]) for request in fields.get("first_requests", ()))
+    return Access(**fields | {"first_requests": tuple(requests)})

@@ -7,33 +7,51 @@ import re
 from collections import defaultdict
 from html import escape
 
+from weft import _profile_svg
 from weft._profile_text import ESTIMATED, duration, title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weft.profile import Access, Finding, Line, Profile
 
-_STYLE = """
-:root { --back: #fff; --text: #1b1b1b; --soft: #5b5b5b; --rule: #d8d8d8; --panel: #f5f5f5; --heat: 214 60 20;
-  --link: #0b57a4 }
+STYLE = """
+:root { color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #5b5b5b; --rule: #d8d8d8; --panel: #f5f5f5;
+  --heat: 214 60 20; --mark: #b3400f; --link: #0b57a4 }
 @media (prefers-color-scheme: dark) {
   :root { --back: #161616; --text: #eaeaea; --soft: #a9a9a9; --rule: #3a3a3a; --panel: #212121; --heat: 255 122 69;
-    --link: #8ab8f0 }
+    --mark: #ff8a5c; --link: #8ab8f0 }
 }
 body { background: var(--back); color: var(--text); font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto;
-  max-width: 75rem; padding: 0 1rem }
+  max-width: 75rem; overflow-wrap: anywhere; padding: 0 1rem }
 a { color: var(--link) }
+:focus-visible { outline: 3px solid var(--link); outline-offset: 1px }
 h1 { font-size: 1.5rem } h2 { font-size: 1.25rem; margin-top: 2.5rem } h3 { font-size: 1.05rem }
 code, pre, .source { font-family: ui-monospace, monospace; font-size: .9em }
 table { border-collapse: collapse; width: 100% }
-th, td { padding: .15rem .5rem; text-align: right; vertical-align: top; white-space: nowrap }
+th, td { overflow-wrap: normal; padding: .15rem .5rem; text-align: right; vertical-align: top; white-space: nowrap }
 th { border-bottom: 1px solid var(--rule); color: var(--soft); font-weight: 600 }
 td.source, th.source { text-align: left; white-space: pre-wrap; width: 99% }
-.scroll { overflow-x: auto }
+th.source, td.source { min-width: 18rem }
+.scroll { overflow-x: auto; position: relative }
 .soft { color: var(--soft) }
-.finding { background: var(--panel); border-left: .3rem solid rgb(var(--heat)); margin: .8rem 0; padding: .5rem .9rem }
+.finding { background: var(--panel); border-left: .3rem solid var(--mark); margin: .8rem 0; padding: .5rem .9rem }
 .bar { background: rgb(var(--heat) / .75); display: inline-block; height: .8em; min-width: 1px }
-pre { background: var(--panel); overflow-x: auto; padding: .5rem }
+.tip { background: var(--panel); border: 1px solid var(--rule); display: none; font: 13px/1.4 system-ui, sans-serif;
+  margin: .2rem 0; padding: .2rem .5rem; white-space: normal }
+tr:hover .tip, tr:focus-within .tip { display: block }
+pre { background: var(--panel); margin: 0; overflow-x: auto; padding: .5rem }
+.pair { display: grid; gap: .5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)) }
+.pair > div, .pictures > * { min-width: 0 }
+.pictures { display: flex; flex-wrap: wrap; gap: 1rem }
+figure { margin: .5rem 0; max-width: 100%; overflow-x: auto }
+figcaption { color: var(--soft); font: 13px/1.4 system-ui, sans-serif; white-space: normal }
+svg { display: block; height: auto; max-width: 100% }
+svg text { fill: var(--text); font: 12px system-ui, sans-serif }
+.grid, .frame { fill: none; stroke: var(--rule) } .gap { stroke: var(--soft); stroke-dasharray: 2 2 }
+.roof { fill: none; stroke: var(--text); stroke-width: 1.5 }
+.point, .own, .arrow { fill: var(--mark) } .other { fill: var(--soft); fill-opacity: .45 }
 summary { cursor: pointer }
 :target { outline: 2px solid var(--link) }
 """.strip()
@@ -42,12 +60,7 @@ summary { cursor: pointer }
 def page(profiles: list[Profile]) -> str:
     """Give the page of the profiles of a program."""
     names = ", ".join(dict.fromkeys(profile.kernel for profile in profiles)) or "no kernel"
-    parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>Profile of {escape(names)}</title><style>{_STYLE}</style></head><body><main>",
-        f"<h1>Profile of {escape(names)}</h1>",
-    ]
+    parts = []
     if len(profiles) > 1:
         links = (
             f'<li><a href="#launch{number}">{escape(title(profile))}</a></li>'
@@ -56,8 +69,27 @@ def page(profiles: list[Profile]) -> str:
         parts.append(f"<nav aria-label='Launches'><ol>{''.join(links)}</ol></nav>")
     for number, profile in enumerate(profiles):
         parts.extend(_launch(number, profile))
-    parts.append("</main></body></html>")
-    return "\n".join(parts) + "\n"
+    return document(f"Profile of {names}", parts)
+
+
+def document(heading: str, parts: Iterable[str]) -> str:
+    """Give a page with a heading."""
+    return "\n".join(
+        (
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(heading)}</title><style>{STYLE}</style></head><body><main>",
+            f"<h1>{escape(heading)}</h1>",
+            *parts,
+            "</main></body></html>\n",
+        )
+    )
+
+
+def scrolled(label: str, inner: str) -> str:
+    """Give a part that scrolls where it is too wide; the keyboard can scroll it, too."""
+    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{inner}</div>'
 
 
 def _launch(number: int, profile: Profile) -> list[str]:
@@ -75,6 +107,8 @@ def _launch(number: int, profile: Profile) -> list[str]:
     if not profile.findings:
         parts.append("<p>Nothing costs more than 2 % of the bound.</p>")
     parts.extend(_bounds(profile))
+    parts.extend(_roofline(profile))
+    parts.extend(_occupancy(profile))
     parts.extend(_arrays(profile))
     parts.extend(_source(number, profile))
     parts.append("</section>")
@@ -104,22 +138,41 @@ def _bounds(profile: Profile) -> list[str]:
     longest = max((seconds for _, seconds in profile.bounds), default=0.0)
     rows = [
         f"<tr><td>{escape(name)}</td><td>{duration(seconds)}</td>"
-        f'<td class="source"><span class="bar" style="width: {100 * seconds / longest:.1f}%"></span></td></tr>'
+        f'<td class="source"><span class="bar" style="width: {80 * seconds / longest:.1f}%"></span> '
+        f"{100 * seconds / longest:.0f} %</td></tr>"
         for name, seconds in profile.bounds
         if seconds > 0
     ]
-    parts.append(
-        f'<table><thead><tr><th>resource</th><th>time</th><th class="source"></th></tr></thead>{"".join(rows)}</table>'
-    )
-    occupancy = profile.occupancy
-    if occupancy is not None:
-        estimated = " (an estimate)" if occupancy.registers_are_estimated else ""
-        advice = f" To raise it: {escape(occupancy.advice)}." if occupancy.advice else ""
-        parts.append(
-            f"<p>{occupancy.registers} registers a thread{estimated}, {occupancy.shared_bytes:,} bytes of shared "
-            f"memory a block; occupancy {escape(occupancy.text)}.{advice}</p>"
-        )
+    head = '<tr><th>resource</th><th>time</th><th class="source">part of the longest</th></tr>'
+    parts.append(scrolled("Bounds", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"))
     return parts
+
+
+def _roofline(profile: Profile) -> list[str]:
+    drawn = _profile_svg.roofline(profile)
+    if not drawn:
+        return []
+    return [
+        "<h3>Roofline</h3>",
+        "<p>The most operations a second for the bytes that the launch moves on each level of memory. The lowest mark "
+        "limits it; a launch reaches less. Lines: the bandwidth of a level, and the rate of operations, where a fused "
+        f"multiply-add is one.</p><figure>{drawn}</figure>",
+    ]
+
+
+def _occupancy(profile: Profile) -> list[str]:
+    occupancy = profile.occupancy
+    if occupancy is None:
+        return []
+    estimated = " (an estimate)" if occupancy.registers_are_estimated else ""
+    advice = f" To raise it: {escape(occupancy.advice)}." if occupancy.advice else ""
+    threads = profile.blockdim[0] * profile.blockdim[1] * profile.blockdim[2]
+    drawn = _profile_svg.occupancy(occupancy, threads)
+    return [
+        f"<h3>Occupancy</h3><p>{occupancy.registers} registers a thread{estimated}, {occupancy.shared_bytes:,} bytes "
+        f"of shared memory a block; occupancy {escape(occupancy.text)}.{advice}</p>",
+        f"<figure>{drawn}</figure>" if drawn else "",
+    ]
 
 
 def _arrays(profile: Profile) -> list[str]:
@@ -128,63 +181,87 @@ def _arrays(profile: Profile) -> list[str]:
         for array in profile.arrays
     ]
     head = "<tr><th>array</th><th>bytes</th><th>distinct bytes accessed</th><th>bytes in sectors</th></tr>"
-    return [f'<h3>Arrays</h3><div class="scroll"><table><thead>{head}</thead>{"".join(rows)}</table></div>']
+    table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+    return ["<h3>Arrays</h3>", scrolled("Arrays", table)]
 
 
 def _source(number: int, profile: Profile) -> list[str]:
     """Give the source of each file from its first line with counts to its last one."""
     parts = [
-        "<h3>Source</h3><p>Lines with many instructions or sectors are warm. Open a line for its accesses and PTX.</p>"
+        "<h3>Source</h3><p>The cost of a line is its part of the sectors, wavefronts and instructions of the launch, "
+        "each weighted by the time that it occupies a multiprocessor. Open a line for its accesses and its code.</p>"
     ]
-    ptx = ptx_by_line(profile.ptx)
+    code = ptx_by_line(profile.ptx)
     by_file: dict[str, dict[int, Line]] = defaultdict(dict)
     for line in profile.lines:
         by_file[line.file][line.line] = line
-    most = max((_weight(line) for line in profile.lines), default=0.0)
-    head = "".join(
-        f"<th>{name}</th>" for name in ("line", "instr.", "lanes", "sectors", "ideal", "wavefronts", "needed")
-    )
+    costs = _Costs(profile)
+    names = ("cost", "instr.", "lanes", "sectors", "ideal", "wavefronts", "needed")
+    head = f'<th>line</th><th class="source">source</th>{"".join(f"<th>{name}</th>" for name in names)}'
     for file, lines in by_file.items():
         rows = []
         for at in range(min(lines), max(lines) + 1):
             text = linecache.getline(file, at).rstrip("\n")
             anchor = _anchor(number, profile, file, at)
-            rows.append(_row(anchor, at, text, lines.get(at), most, ptx.get((file, at), [])))
-        parts.append(
-            f'<p><code>{escape(file or "no file")}</code></p><div class="scroll"><table><thead><tr>{head}'
-            f'<th class="source">source</th></tr></thead>{"".join(rows)}</table></div>'
-        )
+            rows.append(_row(anchor, (at, text), lines.get(at), costs, code.get((file, at), [])))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        parts.append(f"<p><code>{escape(file or 'no file')}</code></p>")
+        parts.append(scrolled(f"Source of {file or 'no file'}", table))
     return parts
 
 
-def _weight(line: Line) -> float:
-    """Give the heat of a line: sectors and wavefronts occupy a multiprocessor as one instruction does, or longer."""
-    return line.instructions / 4 + line.total("global", "sectors") / 4 + line.total("shared", "wavefronts")
+class _Costs:
+    """The parts of the lines of the work of a launch."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.instructions = sum(line.instructions for line in profile.lines)
+        self.sectors = profile.total("global", "sectors")
+        self.wavefronts = profile.total("shared", "wavefronts")
+        self.all = sum(map(self.weight, profile.lines))
+        self.most = max(map(self.weight, profile.lines), default=0.0)
+
+    @staticmethod
+    def weight(line: Line) -> float:
+        """Give the clocks of a multiprocessor: it does four instructions, four sectors or a wavefront in one."""
+        return line.instructions / 4 + line.total("global", "sectors") / 4 + line.total("shared", "wavefronts")
+
+    def tip(self, line: Line) -> str:
+        """Show the parts of a line."""
+        parts = [(line.instructions, self.instructions, "instructions")]
+        parts.append((line.total("global", "sectors"), self.sectors, "sectors"))
+        parts.append((line.total("shared", "wavefronts"), self.wavefronts, "wavefronts"))
+        shown = [f"{100 * own / whole:.0f} % of all {name}" for own, whole, name in parts if own]
+        if line.divergent_branches:
+            shown.append(f"warps diverge {line.divergent_branches:,} times")
+        return ", ".join(shown)
 
 
-def _row(anchor: str, at: int, text: str, line: Line | None, most: float, ptx: list[str]) -> str:
+def _row(anchor: str, source: tuple[int, str], line: Line | None, costs: _Costs, ptx: list[str]) -> str:
+    at, text = source
     if line is None:
         return (
-            f'<tr id="{anchor}"><td class="soft">{at}</td>{"<td></td>" * 6}<td class="source">{escape(text)}</td></tr>'
+            f'<tr id="{anchor}"><td class="soft">{at}</td><td class="source">{escape(text)}</td>{"<td></td>" * 7}</tr>'
         )
-    heat = _weight(line) / most if most else 0.0
-    counts = [f"{line.instructions:,}", f"{line.active_lanes:.1f}"]
+    weight = costs.weight(line)
+    heat = weight / costs.most if costs.most else 0.0
+    percent = f"{100 * weight / costs.all:.0f} %" if costs.all else ""
+    counts = [percent, f"{line.instructions:,}", f"{line.active_lanes:.1f}"]
     for space, names in (("global", ("sectors", "ideal_sectors")), ("shared", ("wavefronts", "ideal_wavefronts"))):
         totals = [line.total(space, name) for name in names]
         counts.extend(f"{total:,}" if totals[0] else "" for total in totals)
     cells = "".join(f"<td>{count}</td>" for count in counts)
-    details = _details(line, ptx)
-    shown = f"<details><summary>{escape(text)}</summary>{details}</details>" if details else escape(text)
+    tip = f'<span class="tip" role="note">{escape(costs.tip(line))}</span>'
     return (
-        f'<tr id="{anchor}" style="background: rgb(var(--heat) / {0.45 * heat:.2f})"><td class="soft">{at}</td>{cells}'
-        f'<td class="source">{shown}</td></tr>'
+        f'<tr id="{anchor}" style="background: rgb(var(--heat) / {0.45 * heat:.2f})"><td class="soft">{at}</td>'
+        f'<td class="source"><details><summary>{escape(text)}</summary>{_details(line, ptx)}</details>{tip}</td>'
+        f"{cells}</tr>"
     )
 
 
 def _details(line: Line, ptx: list[str]) -> str:
     parts = []
     if line.accesses:
-        parts.append(f"<ul>{''.join(f'<li>{escape(_sentence(access))}</li>' for access in line.accesses)}</ul>")
+        parts.append(f"<ul>{''.join(f'<li>{_access(access)}</li>' for access in line.accesses)}</ul>")
     if line.operations:
         operations = ", ".join(f"{count:,} {name}" for name, count in line.operations.items())
         parts.append(f"<p>Operations: {escape(operations)}</p>")
@@ -193,6 +270,20 @@ def _details(line: Line, ptx: list[str]) -> str:
     if ptx:
         parts.append(f"<pre>{escape(chr(10).join(ptx))}</pre>")
     return "".join(parts)
+
+
+def _access(access: Access) -> str:
+    """Give what an access counts, with pictures of its first requests."""
+    drawn = _profile_svg.access(access)
+    if not drawn:
+        return escape(_sentence(access))
+    what = "the banks of its words" if access.space == "shared" else "the sectors of its bytes"
+    caption = f"The first requests of {access.source or access.array or 'the line'}: by lane, {what}."
+    pictures = "".join(f"<div>{picture}</div>" for picture in drawn)
+    return (
+        f"{escape(_sentence(access))}<figure><div class='pictures'>{pictures}</div>"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
 
 
 def _sentence(access: Access) -> str:

@@ -182,9 +182,14 @@ def _write(path: str | None, text: str) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     from weft._profile_compare import compare, text
+    from weft._profile_compare_html import page
 
+    if options.format == "json":
+        print("weft profile: a comparison is text or html", file=sys.stderr)
+        return 2
+    shown = {"text": text, "html": page}[options.format]
     try:
-        found = text(compare(*map(Path, options.compare)))
+        found = shown(compare(*map(Path, options.compare)))
     except (OSError, ValueError) as error:
         print(f"weft profile: {error}", file=sys.stderr)
         return 2

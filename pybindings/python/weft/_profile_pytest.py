@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -64,7 +64,7 @@ class Plugin:
             self.found.extend(found)
             self.messages.extend(self.recorder.messages())
         else:
-            profiles = [(origin, profile.to_dict() | {"ptx": profile.ptx}) for origin, profile in found]
+            profiles = [(origin, asdict(profile)) for origin, profile in found]
             self.worker["weft_profile"] = json.dumps([profiles, self.recorder.messages()])
 
     @pytest.hookimpl(optionalhook=True)

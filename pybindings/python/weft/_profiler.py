@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from weft import _weft
 from weft._profile_findings import findings
-from weft.profile import Access, Array, Line, Occupancy, Profile
+from weft.profile import Access, Array, Line, Occupancy, Profile, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ GPU = "h100"
 
 SECONDS = 5.0
 """The time for a launch by default: the blocks that did not run by then are estimated."""
+
+_RECORDED = 2
+"""The requests of an access whose addresses a profile has."""
 
 _OPERATIONS = ("int16", "int32", "int64", "float16", "float32", "float64")
 
@@ -70,11 +73,16 @@ def of_launch(
             Array(name, nbytes, reads, writes, touched, moved[name])
             for name, nbytes, reads, writes, touched in counted["arrays"]
         ),
-        occupancy=Occupancy(**{**occupancy, "limits": tuple(occupancy["limits"])}) if occupancy else None,
+        occupancy=_occupancy(occupancy) if occupancy else None,
         findings=(),
         ptx=counted["ptx"],
+        rates=tuple(counted["gpu"]["rates"]),
     )
     return replace(made, findings=tuple(findings(made, counted["gpu"])))
+
+
+def _occupancy(fields: Mapping[str, Any]) -> Occupancy:
+    return Occupancy(**{**fields, "limits": tuple(fields["limits"]), "by_block": tuple(fields["by_block"])})
 
 
 def _lines(counted: Mapping[str, Any]) -> list[Line]:
@@ -107,13 +115,14 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
         for of_machine, count in zip(machine, executed, strict=True):
             if count:
                 operations[of_machine.split()[0]] += count
-        for space, array, counts, seen, stride in touched:
+        for space, array, counts, seen, stride, requests in touched:
             source = subscript(file, line, kind, space, array, params)
             key = (kind, space, array, source)
-            sums = accesses.setdefault(key, [[0] * len(names), set()])
+            sums = accesses.setdefault(key, [[0] * len(names), set(), []])
             sums[0] = [one + other for one, other in zip(sums[0], counts, strict=True)]
             if seen:
                 sums[1].add(stride)
+            sums[2].extend(Request(tuple(offsets), size) for offsets, size in requests)
     return Line(
         file=file,
         line=line,
@@ -127,13 +136,25 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
 
 
 def _access(
-    key: tuple[str, str, str, str], names: list[str], counts: Iterable[int], strides: set[int | None]
+    key: tuple[str, str, str, str],
+    names: list[str],
+    counts: Iterable[int],
+    strides: set[int | None],
+    requests: list[Request],
 ) -> Access:
     kind, space, array, source = key
     named = dict(zip(names, counts, strict=True))
     del named["tag_wavefronts"], named["bank_conflicts"]
     stride = next(iter(strides)) if len(strides) == 1 else None
-    return Access(kind=kind, space=space, array=array, source=source, stride=stride, **named)
+    return Access(
+        kind=kind,
+        space=space,
+        array=array,
+        source=source,
+        stride=stride,
+        first_requests=tuple(requests[:_RECORDED]),
+        **named,
+    )
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Access", "Array", "Finding", "Line", "Occupancy", "Profile", "main", "profile"]
+__all__ = ["Access", "Array", "Finding", "Line", "Occupancy", "Profile", "Request", "main", "profile"]
 
 SCHEMA = 1
 """The version of the JSON that `Profile.to_json` writes: a change of a field's meaning increments it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """An access of a warp that was recorded.
+
+    Attributes
+    ----------
+    offsets
+        Of each of the 32 lanes the first byte that it accesses, from the beginning of the array or of the block's
+        shared memory; None for a lane that accesses nothing.
+    size
+        The bytes that a lane accesses.
+    """
+
+    offsets: tuple[int | None, ...]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,8 @@ class Access:
         does not hold if each resident block has an equal part of it.
     wavefronts, ideal_wavefronts
         Passes through shared memory, and how many there are without bank conflicts.
+    first_requests
+        The first requests that ran: their addresses.
     """
 
     kind: str
@@ -69,6 +88,7 @@ class Access:
     l2_sectors: int
     wavefronts: int
     ideal_wavefronts: int
+    first_requests: tuple[Request, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -160,6 +180,8 @@ class Occupancy:
         The same as a sentence.
     advice
         What raises it, or None.
+    by_block
+        For each number of threads of a block the resident warps, with the same registers and shared memory.
     """
 
     registers: int
@@ -172,6 +194,7 @@ class Occupancy:
     limits: tuple[str, ...]
     text: str
     advice: str | None
+    by_block: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -236,6 +259,9 @@ class Profile:
         The counts by line, the arrays, the resident warps, and what costs time, the largest share first.
     ptx
         The code that was counted.
+    rates
+        By resource, what the GPU does in a second: bytes of "device memory", sectors that "L2" and "L1" deliver,
+        sectors of "atomics", wavefronts of "shared memory", operations, warp instructions of "instruction issue".
     """
 
     kernel: str
@@ -254,6 +280,7 @@ class Profile:
     findings: tuple[Finding, ...]
     ptx: str = field(default="", repr=False)
     launches: int = 1
+    rates: tuple[tuple[str, float], ...] = field(default=(), repr=False)
 
     def total(self, space: str, count: str) -> int:
         """Sum a count of `Access` over all lines.
@@ -273,9 +300,12 @@ class Profile:
         return self.blocks_run < self.blocks
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as what JSON can hold; without the PTX."""
+        """Give it as what JSON can hold; without the PTX and the addresses of requests."""
         fields = {"schema": SCHEMA, **asdict(self)}
         del fields["ptx"]
+        for line in fields["lines"]:
+            for access in line["accesses"]:
+                del access["first_requests"]
         return fields
 
     def to_json(self, indent: int | None = 2) -> str:

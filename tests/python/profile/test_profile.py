@@ -17,7 +17,7 @@ import pytest
 from planted import exchanged, picture, saxpy, tile_column, transpose, vector
 from weft import cuda
 from weft.errors import LaunchError
-from weft.profile import Access, Profile, profile
+from weft.profile import Access, Profile, Request, profile
 
 pytestmark = pytest.mark.skipif(os.environ["WEFT_DEVICE"] != "cpu", reason="profiles are counted on the CPU")
 
@@ -161,6 +161,35 @@ def test_a_wrong_call_is_an_error():
         saxpy[1, 32].profile(1.0, x=vector())
 
 
+def test_the_first_requests_are_recorded():
+    found = profile(tile_column[(2, 2), (32, 32)], (np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)))
+    load = only(found, "load", "shared")
+    # A lane reads the next row of a tile with 32 columns.
+    assert len(load.first_requests) == 2
+    for request in load.first_requests:
+        first = request.offsets[0]
+        assert request == Request(tuple(first + 128 * lane for lane in range(32)), 4)
+    found = profile(saxpy[1, 32], (np.float32(2), np.ones(20, np.float32), np.ones(20, np.float32)))
+    (request,) = only(found, "store", "global").first_requests
+    assert request.offsets == (*range(0, 80, 4), *[None] * 12)
+
+
+def test_occupancy_of_other_blocks():
+    found = profile(saxpy[1, 96], (np.float32(2), np.ones(96, np.float32), np.ones(96, np.float32)))
+    by_block = dict(found.occupancy.by_block)
+    assert list(by_block) == list(range(32, 1025, 32))
+    assert by_block[96] == found.occupancy.warps == 63
+    assert by_block[1024] == 64
+
+
+def test_rates_are_those_of_the_gpu():
+    found = profile(saxpy[1, 32], (np.float32(2), vector(), vector()), gpu="a100")
+    rates = dict(found.rates)
+    assert rates["device memory"] == pytest.approx(2039e9)
+    assert rates["float32"] == pytest.approx(108 * 64 * 1410e6)
+    assert rates["shared memory"] == pytest.approx(108 * 1410e6)
+
+
 def test_json_has_all_but_the_ptx():
     found = profile(transpose[(2, 2), (32, 32)], (np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)))
     read = json.loads(found.to_json())
@@ -210,6 +239,9 @@ def test_the_page_is_whole():
         "ld.shared",
         "16,384 wavefronts (512 needed)",
         "prefers-color-scheme",
+        "Roofline of h100 for ",
+        "Occupancy by block size",
+        "32 lanes access 1 of 32 banks, up to 32 words in a bank",
     ):
         assert part in text, part
     assert "https:" not in text
@@ -266,6 +298,10 @@ def test_two_files_are_compared(tmp_path: Path):
     same = run("--compare", files[0], files[0])
     assert same.stdout == "transpose: the counts are the same\n"
     (tmp_path / "other.json").write_text("{}")
+    page = run("--compare", *files, "--format", "html").stdout
+    assert "<td>270,336</td><td>16,384</td><td>0.06 times</td>" in page
+    assert "Findings that are gone" in page
+    assert run("--compare", *files, "--format", "json").returncode == 2
     wrong = run("--compare", files[0], str(tmp_path / "other.json"))
     assert wrong.returncode == 2
     assert "is not a profile of this version" in wrong.stderr

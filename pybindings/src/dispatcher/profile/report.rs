@@ -9,7 +9,7 @@ use weft_compiler::target::{
     occupancy::{Limit, Needs},
 };
 use weft_runtime::{LaunchConfig, ptxas};
-use weft_simulator::{Class, Count, Counts, MachineCode, Row, Space, Stride};
+use weft_simulator::{Class, Count, Counts, MachineCode, Request, Row, Space, Stride};
 
 use super::{
     prepare::Prepared,
@@ -17,9 +17,17 @@ use super::{
 };
 use crate::devices;
 
+/// The threads of a warp.
+const WARP: u32 = 32;
+/// The most warps of a block, on all GPUs.
+const MAX_WARPS_OF_BLOCK: u32 = 32;
+
+/// A request: the offset of each lane's access, and the bytes of a lane.
+type RequestRow = ([Option<u64>; 32], u32);
+
 /// The accesses of an instruction: space, array, the counts in the order of [`Count::NAMES`], whether whole warps have
-/// been seen, and the distance of lanes in bytes, if it is constant.
-type AccessRow = (&'static str, String, [u64; 10], bool, Option<i64>);
+/// been seen, the distance of lanes in bytes, if it is constant, and the first requests.
+type AccessRow = (&'static str, String, [u64; 10], bool, Option<i64>, Vec<RequestRow>);
 
 /// An instruction: file and line of the source, class, warps, lanes, divergent branches, machine instructions
 /// in the order of [`MachineCode::NAMES`], accesses.
@@ -75,6 +83,7 @@ impl<'py> Report<'_, 'py> {
         dict.set_item("multiprocessors", self.gpu.multiprocessors)?;
         dict.set_item("clock_mhz", self.gpu.clock_mhz)?;
         dict.set_item("memory_gb_per_s", self.gpu.memory_gb_per_s)?;
+        dict.set_item("rates", rates(self.gpu))?;
         Ok(dict)
     }
 
@@ -130,9 +139,36 @@ impl<'py> Report<'_, 'py> {
         dict.set_item("max_warps", occupancy.max_warps)?;
         dict.set_item("limits", occupancy.limits().map(Limit::name).collect::<Vec<_>>())?;
         dict.set_item("text", occupancy.to_string())?;
+        let by_block = (1..=MAX_WARPS_OF_BLOCK).map(|warps| {
+            let threads = WARP * warps;
+            (threads, sm.occupancy(Needs::new(registers, shared, threads)).warps)
+        });
+        dict.set_item("by_block", by_block.collect::<Vec<_>>())?;
         dict.set_item("advice", sm.advice(needs).map(|advice| advice.to_string()))?;
         Ok(dict)
     }
+}
+
+/// What the GPU does in a second, by resource: bytes of device memory, sectors that L2 and L1 deliver, wavefronts of shared memory,
+/// operations, instructions of warps.
+fn rates(gpu: &Gpu) -> Vec<(&'static str, f64)> {
+    // Large enough for all multiprocessors.
+    const MUCH: u64 = 1 << 40;
+    let work = Work {
+        memory_bytes: MUCH,
+        sectors: MUCH,
+        l2_loads: MUCH,
+        l2_atomics: MUCH,
+        wavefronts: MUCH,
+        float32: MUCH,
+        float64: MUCH,
+        integer: MUCH,
+        special: MUCH,
+        warp_instructions: MUCH,
+        blocks: MUCH,
+        ..Work::default()
+    };
+    gpu.bounds(&work).iter().map(|bound| (bound.resource.name(), MUCH as f64 / bound.seconds)).collect()
 }
 
 /// What a launch does, for the bounds of its time.
@@ -187,13 +223,14 @@ fn work(counts: &Counts) -> Work {
 }
 
 fn row(row: &Row) -> InstructionRow {
-    let access = |(space, array, count): &(Space, String, Count)| {
+    let access = |((space, array, count), requests): (&(Space, String, Count), &Vec<Request>)| {
         let (seen, stride) = match count.stride {
             Stride::Unknown => (false, None),
             Stride::Constant(stride) => (true, Some(stride)),
             Stride::Varying => (true, None),
         };
-        (space.name(), array.clone(), count.values(), seen, stride)
+        let requests = requests.iter().map(|request| (request.offsets, request.size)).collect();
+        (space.name(), array.clone(), count.values(), seen, stride, requests)
     };
     (
         row.location.file,
@@ -203,6 +240,6 @@ fn row(row: &Row) -> InstructionRow {
         row.lanes,
         row.divergent_branches,
         row.machine.values().map(|count| count * row.lanes),
-        row.accesses.iter().map(access).collect(),
+        row.accesses.iter().zip(&row.requests).map(access).collect(),
     )
 }
