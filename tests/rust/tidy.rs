@@ -72,7 +72,7 @@ const SOLE_USERS: &[(&str, &[&str])] = &[
     ("inkwell", &["compiler/src/backend/"]),
     ("llvm_sys", &["compiler/src/backend/"]),
     ("cudarc", &["runtime/src/cuda/"]),
-    ("libloading", &["runtime/src/cuda/"]),
+    ("libloading", &["runtime/src/cuda/", "runtime/ffi/src/torch/"]),
     ("indicatif", &["runtime/src/progress.rs"]),
     ("corosensei", &["runtime/src/cpu/"]),
     ("libc", &["runtime/src/cpu/invalid_access/", "runtime/src/cpu/priority.rs"]),
@@ -95,10 +95,20 @@ const CRATES: &[(&str, &[&str])] = &[
     ("compiler/export/src/", &["weft_artifact"]),
     ("compiler/cli/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_export", "weft_runtime"]),
     ("runtime/src/", &["weft_artifact"]),
+    ("runtime/ffi/src/", &["weft_artifact"]),
     ("runtime/simulator/", &[]),
     (
         "pybindings/src/",
-        &["weft_artifact", "weft_compiler", "weft_engine", "weft_export", "weft_runtime", "weft_simulator", "weft_cli"],
+        &[
+            "weft_artifact",
+            "weft_compiler",
+            "weft_engine",
+            "weft_export",
+            "weft_runtime",
+            "weft_ffi",
+            "weft_simulator",
+            "weft_cli",
+        ],
     ),
 ];
 
@@ -106,11 +116,12 @@ const CRATES: &[(&str, &[&str])] = &[
 const EXAMPLES: &str = "examples/rust/";
 
 /// Files that may contain `unsafe`.
-const UNSAFE: [&str; 8] = [
+const UNSAFE: [&str; 9] = [
     EXAMPLES,
     "runtime/src/cuda/",
     "runtime/src/cpu/",
     "runtime/src/print.rs",
+    "runtime/ffi/src/",
     "runtime/simulator/src/memory/",
     "runtime/tests/",
     "compiler/src/backend/",
