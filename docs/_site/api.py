@@ -74,7 +74,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
         [
             *("compile", "compile_for_current_device", "compile_ptx", "compile_ptx_for_current_device", "compile_all"),
             *("LinkableCode", "PTXSource", "CUSource", "Cubin", "Fatbin", "Object", "Archive", "LTOIR"),
-            *("Module", "Function", "like", "shaped", "Output", "Effect", "Export"),
+            *("Module", "Function", "like", "shaped", "Output", "Effect", "Export", "as_torch_op", "as_jax_call"),
         ],
     ),
     "extending": (

@@ -64,6 +64,7 @@ mod _weft {
             inspect::expression_types,
             launcher::Launcher,
             modules::{LoadedFunction, LoadedModule},
+            operators::{Operator, direct::DirectCall, torch_lacks, xla_handlers},
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,
             profile::{check_gpu, profile_launch, profile_launches},

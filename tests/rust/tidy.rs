@@ -235,6 +235,7 @@ fn crates_have_their_only_users() {
             "weft_engine",
             "weft_export",
             "weft_runtime",
+            "weft_ffi",
             "weft_simulator",
             "weft_cli",
         ];

@@ -18,6 +18,7 @@ __all__ = [
     "CopyHint",
     "DLPackTensor",
     "DeviceArrayBase",
+    "DirectCall",
     "Dispatcher",
     "EventBase",
     "ForAll",
@@ -27,6 +28,7 @@ __all__ = [
     "LaunchRule",
     "Memory",
     "ObjectCode",
+    "Operator",
     "OutputRule",
     "PreparedLaunch",
     "RecordedLaunch",
@@ -95,10 +97,12 @@ __all__ = [
     "stop_background",
     "stream_handle",
     "synchronize",
+    "torch_lacks",
     "translate_launch",
     "translate_shape",
     "typeof_value",
     "use_memory_managers",
+    "xla_handlers",
     "xoroshiro128p_states",
 ]
 
@@ -361,6 +365,18 @@ class Dispatcher(Generic[_P, _R]):
     def compile(self, sig: Any = None) -> Kernel: ...
     def kernel_for(self, *args: Any) -> Kernel: ...
     def specialize(self, *args: Any) -> Dispatcher[_P, _R]: ...
+    def as_torch_op(
+        self, name: str, launch: Any = None, out: Any = None, *, backward: Any = None, signature: Any = None
+    ) -> Any: ...
+    def as_jax_call(
+        self,
+        launch: Any = None,
+        out: Any = None,
+        *,
+        backward: Any = None,
+        signature: Any = None,
+        name: str | None = None,
+    ) -> Any: ...
     @property
     def specializations(self) -> dict[tuple[tuple[int, int], tuple[Type, ...]], Dispatcher]: ...
     def disable_compile(self, val: bool = True) -> None: ...
@@ -721,3 +737,34 @@ def export_files(
     host_cpu: str,
     cubin: bool,
 ) -> dict[str, bytes]: ...
+def torch_lacks() -> str | None: ...
+def xla_handlers() -> tuple[int, int]: ...
+
+class Operator:
+    def __new__(
+        cls,
+        name: str,
+        dispatcher: Dispatcher[..., Any],
+        params: Sequence[tuple[str, str, str]],
+        launch: str,
+        results: Sequence[str | None],
+        declared: Sequence[Type | None],
+    ) -> Self: ...
+    def register_torch(self, namespace: str, name: str, batched: bool) -> int: ...
+    def replace_torch(self, index: int, batched: bool) -> None: ...
+    def register_xla(self, number: int) -> None: ...
+    def digest(self, types: Any) -> int: ...
+    def prepare(self, values: Sequence[tuple[Any, Sequence[int] | None]], gpu: int | None = None) -> None: ...
+    def result(self, param: int, values: Sequence[tuple[Any, Sequence[int] | None]]) -> tuple[list[int], Type]: ...
+
+class DirectCall:
+    def __new__(
+        cls,
+        operator: Operator,
+        classes: Sequence[type],
+        states: Sequence[Callable[[], Any]],
+        grad_mode: Callable[[], Any],
+        increment_version: Callable[..., Any],
+    ) -> Self: ...
+    def is_plain(self, args: tuple[Any, ...]) -> bool: ...
+    def __call__(self, args: tuple[Any, ...]) -> bool: ...

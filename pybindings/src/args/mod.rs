@@ -112,7 +112,7 @@ impl InPlace {
     }
 
     /// Whether two of its elements share memory, by the launch's cells.
-    fn overlaps(&self, cells: &[u64]) -> bool {
+    pub(crate) fn overlaps(&self, cells: &[u64]) -> bool {
         let ndim = self.array.ndim.into();
         let fields = cells.get(self.cell + 1..).unwrap_or_default();
         let shape: Vec<_> = fields.iter().take(ndim).map(|extent| *extent as usize).collect();

@@ -47,6 +47,8 @@ struct Devices {
 
 static SETTINGS: OnceLock<Result<Settings, Error>> = OnceLock::new();
 static DEVICES: OnceLock<Result<Devices, Error>> = OnceLock::new();
+/// The CPU where the devices are GPUs.
+static HOST: Mutex<Option<Arc<dyn Executor>>> = Mutex::new(None);
 static LIBDEVICE: OnceLock<Libdevice> = OnceLock::new();
 static TOOLKIT: OnceLock<Toolkit> = OnceLock::new();
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
@@ -100,6 +102,25 @@ pub(crate) fn by_id(py: Python<'_>, id: u32) -> PyResult<Arc<dyn Executor>> {
         Ok(None) => Err(PyIndexError::new_err(format!("there is no device {id}"))),
         Err(error) => Err(errors::runtime(py, &error)),
     }
+}
+
+/// The CPU, also beside GPUs, for operators of other libraries: their arrays say where they are.
+pub(crate) fn host(py: Python<'_>) -> PyResult<Arc<dyn Executor>> {
+    if !is_cuda(py)? {
+        return current(py);
+    }
+    let opened = py.detach(|| {
+        let _work = fork::at_work();
+        let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(executor) = &*host {
+            return Ok(Arc::clone(executor));
+        }
+        output::set_up();
+        let executor = cpu::open(devices()?.settings, Arc::new(Loader))?;
+        *host = Some(Arc::clone(&executor));
+        Ok(executor)
+    });
+    opened.map_err(|error| errors::runtime(py, &error))
 }
 
 /// A driver does not survive a fork; the CPU executor does.

@@ -72,7 +72,7 @@ impl Dispatcher {
             Some(overload) => overload.definition.clone(),
             None => Definition::of(Capturer::new(py).dispatcher(slf)?),
         };
-        let (mut jit, wanted) = this.plain(py)?;
+        let (mut jit, wanted) = this.plain(py, &*devices::current(py)?)?;
         jit.code.coarsen = match (wanted, this.compiled(args)) {
             (FactorChoice::Factors(factors), _) => factors,
             (FactorChoice::Measure(_), Some(overload)) => overload.tunings.last().unwrap_or(Factors::NONE),

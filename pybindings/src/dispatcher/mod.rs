@@ -21,6 +21,7 @@ mod launch;
 pub(crate) mod launcher;
 mod messages;
 pub(crate) mod modules;
+pub(crate) mod operators;
 pub(crate) mod overload;
 pub(crate) mod prepared;
 pub(crate) mod profile;
@@ -303,6 +304,34 @@ impl Dispatcher {
             return Err(PyRuntimeError::new_err("Dispatcher already specialized"));
         }
         slf.py().import("weft.cuda._jit")?.call_method1("specialize", (slf, args))
+    }
+
+    #[doc = include_str!("docs/mod.as_torch_op.txt")]
+    #[pyo3(signature = (name, launch=None, out=None, *, backward=None, signature=None))]
+    fn as_torch_op<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyAny>,
+        launch: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        backward: Option<&Bound<'py, PyAny>>,
+        signature: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import("weft._operators.torch_op")?;
+        module.call_method1("as_torch_op", (slf, name, launch, out, backward, signature))
+    }
+
+    #[doc = include_str!("docs/mod.as_jax_call.txt")]
+    #[pyo3(signature = (launch=None, out=None, *, backward=None, signature=None, name=None))]
+    fn as_jax_call<'py>(
+        slf: &Bound<'py, Self>,
+        launch: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        backward: Option<&Bound<'py, PyAny>>,
+        signature: Option<&Bound<'py, PyAny>>,
+        name: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import("weft._operators.jax_call")?;
+        module.call_method1("as_jax_call", (slf, launch, out, backward, signature, name))
     }
 
     /// The dispatchers that `specialize` has created, by compute capability and argument types.

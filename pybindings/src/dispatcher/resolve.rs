@@ -297,7 +297,7 @@ impl Dispatcher {
         let this = slf.get();
         // Code of other languages may read its thread's index.
         let is_linked = !found.links.is_empty();
-        let (mut jit, wanted) = this.plain(slf.py())?;
+        let (mut jit, wanted) = this.plain(slf.py(), &*devices::current(slf.py())?)?;
         let most = jit.code.assumptions;
         jit.code.assumptions = Assumptions::likeliest(likely.assumptions).and(most);
         // A GPU's threads are no vectors.
@@ -305,7 +305,8 @@ impl Dispatcher {
             jit.code.short_extents.clone_from(&likely.short_extents);
             jit.code.likely_block = likely.block;
         }
-        let mut compiled = Overload::compile(slf, Definition::of(Arc::clone(function)), args, &jit, found)?;
+        let device = (devices::current_id(), devices::current(slf.py())?);
+        let mut compiled = Overload::compile(slf, device, Definition::of(Arc::clone(function)), args, &jit, found)?;
         compiled.most = most;
         if !is_linked {
             compiled.wanted = wanted;

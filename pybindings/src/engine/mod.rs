@@ -24,7 +24,7 @@ use weft_compiler::{
     source::SourceMap,
     target,
 };
-use weft_engine::{Caller, DiskCache, Engine, HeldEngine, IrDigests};
+use weft_engine::{Caller, Digest, DiskCache, Engine, HeldEngine, IrDigests};
 use weft_runtime::{Category, CpuStrategy, range};
 
 use self::progress::Progress;
@@ -344,6 +344,14 @@ pub(crate) fn expression_types(
     options.interpreted = true;
     let request = definition.request(args, Target::Host(host_cpu()), options, Keep::default());
     interruptible(py, |poll| ENGINE.expression_types_polled(&request, poll))
+}
+
+/// The first bytes of a digest of a function, its argument types and its options, the same on every machine.
+pub(crate) fn digest(definition: &Definition, args: &[ArgType], jit: &JitOptions) -> [u8; 8] {
+    let request = definition.request(args, options::of_capability(8, 0), jit.code.clone(), Keep::default());
+    let mut first = [0; 8];
+    first.copy_from_slice(&Digest::of(&request).bytes()[..8]);
+    first
 }
 
 /// Called before a fork: the child is not to inherit a compilation, or a lock, of a thread that it does not have. The

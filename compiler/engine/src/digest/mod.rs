@@ -84,7 +84,7 @@ impl Digest {
     }
 
     /// The bytes of the digest.
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
+    pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from weft import config, errors, types
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
+from weft._operators import as_jax_call, as_torch_op
 from weft._vectorize import guvectorize
 from weft._vectors import *  # noqa: F403
 from weft._vectors import __all__ as _vectors
@@ -129,6 +130,8 @@ CUDADispatcher = Dispatcher
 __all__ = [
     "Archive",
     "as_cuda_array",
+    "as_jax_call",
+    "as_torch_op",
     "atomic",
     "BaseCUDAMemoryManager",
     "benchmark",

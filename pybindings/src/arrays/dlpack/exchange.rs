@@ -122,24 +122,35 @@ impl Exchange {
     ///
     /// `BufferError` for negatives of the values in memory.
     pub(crate) fn is_for_itself(&self, object: &Bound<'_, PyAny>, dtype: DType, cells: &[u64]) -> PyResult<bool> {
-        let py = object.py();
-        let (is_float, is_complex) = match dtype {
-            DType::Number(number @ Number::Real(_)) => (number.part().is_float(), false),
-            DType::Number(Number::Complex(_)) => (true, true),
-            DType::Compound(_) => (false, false),
-        };
-        let (has_gradient, conjugate, negative) = match self.questions {
-            Questions::Torch(_) if !is_float => return Ok(false),
-            Questions::Torch(requires_grad) => {
-                (requires_grad.read(object)?.is_truthy()?, true, !has_odd_stride(cells, dtype.size_bytes()))
+        Ok(self.records_gradient(object, dtype)? || self.differs_from_memory(object, dtype, cells)?)
+    }
+
+    /// Whether an object's gradient is recorded, if gradients are.
+    ///
+    /// # Errors
+    ///
+    /// The object's.
+    pub(crate) fn records_gradient(&self, object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<bool> {
+        match self.questions {
+            Questions::Torch(requires_grad) => Ok(has_floats(dtype).0 && requires_grad.read(object)?.is_truthy()?),
+            Questions::Other { gradient, .. } => {
+                Ok(gradient && object.getattr(intern!(object.py(), "requires_grad"))?.is_truthy()?)
             }
-            Questions::Other { gradient, conjugate, negative } => {
-                (gradient && object.getattr(intern!(py, "requires_grad"))?.is_truthy()?, conjugate, negative)
-            }
-        };
-        if has_gradient {
-            return Ok(true);
         }
+    }
+
+    /// Whether an object's elements are the conjugates of the values in memory at these cells.
+    ///
+    /// # Errors
+    ///
+    /// `BufferError` for negatives of the values in memory.
+    pub(crate) fn differs_from_memory(&self, object: &Bound<'_, PyAny>, dtype: DType, cells: &[u64]) -> PyResult<bool> {
+        let py = object.py();
+        let (is_float, is_complex) = has_floats(dtype);
+        let (conjugate, negative) = match self.questions {
+            Questions::Torch(_) => (true, is_float && !has_odd_stride(cells, dtype.size_bytes())),
+            Questions::Other { conjugate, negative, .. } => (conjugate, negative),
+        };
         if is_float && negative && object.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
             return Err(import::negative());
         }
@@ -191,6 +202,15 @@ impl Exchange {
             }
         };
         Some(ProducerStreamQuery { work_stream, kind: place.kind(), device })
+    }
+}
+
+/// Whether elements are floats or complex numbers, and whether they are complex.
+fn has_floats(dtype: DType) -> (bool, bool) {
+    match dtype {
+        DType::Number(number @ Number::Real(_)) => (number.part().is_float(), false),
+        DType::Number(Number::Complex(_)) => (true, true),
+        DType::Compound(_) => (false, false),
     }
 }
 

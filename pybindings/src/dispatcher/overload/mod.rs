@@ -282,16 +282,16 @@ fn load(
 }
 
 impl Overload {
-    /// Compiles for the current device. Nothing is loaded, apart from linked code.
+    /// Compiles for a device. Nothing is loaded, apart from linked code.
     pub(crate) fn compile(
         owner: &Bound<'_, Dispatcher>,
+        (device, executor): (u32, Arc<dyn Executor>),
         mut definition: Definition,
         args: &[ArgType],
         jit: &JitOptions,
         mut found: Found,
     ) -> PyResult<Self> {
         let py = owner.py();
-        let executor = devices::current(py)?;
         let target = options::target(py, &executor.target())?;
         let mut compiled = answers::compile(py, &mut definition, &mut found, args, &target, jit, Keep::default())?;
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
@@ -306,7 +306,7 @@ impl Overload {
             let loaded = Code::load(Some(owner), py, &*executor, (&compiled, &kernel, args), jit, &found.links)?;
             let _new = code.set(loaded);
         }
-        Ok(Self::of(py, executor, kernel, (args, jit), (compiled, code, definition), found))
+        Ok(Self::of(py, (device, executor), kernel, (args, jit), (compiled, code, definition), found))
     }
 
     /// Compiles for another target than the device's. Nothing is loaded, and no warnings are issued.
@@ -325,12 +325,13 @@ impl Overload {
         let Some(kernel) = compiled.output.artifact.kernels.first().cloned() else {
             return Err(errors::internal(py, "the compiler returned no kernel"));
         };
-        Ok(Self::of(py, devices::current(py)?, kernel, (args, jit), (compiled, OnceLock::new(), definition), found))
+        let device = (devices::current_id(), devices::current(py)?);
+        Ok(Self::of(py, device, kernel, (args, jit), (compiled, OnceLock::new(), definition), found))
     }
 
     fn of(
         py: Python<'_>,
-        executor: Arc<dyn Executor>,
+        (device, executor): (u32, Arc<dyn Executor>),
         kernel: Kernel,
         (args, jit): (&[ArgType], &JitOptions),
         (compiled, code, definition): (Compiled, OnceLock<Code>, Definition),
@@ -338,7 +339,7 @@ impl Overload {
     ) -> Self {
         Self {
             args: args.to_vec(),
-            device: devices::current_id(),
+            device,
             executor,
             kernel,
             target: compiled.output.artifact.target.clone(),

@@ -97,7 +97,7 @@ impl Variant {
                 "a kernel with linked code cannot be simulated: the simulator runs only PTX that weft generates";
             return Err(errors::launch(py, message));
         }
-        let (mut jit, wanted) = this.plain(py)?;
+        let (mut jit, wanted) = this.plain(py, &*crate::devices::current(py)?)?;
         if let FactorChoice::Factors(factors) = wanted {
             jit.code.coarsen = factors;
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use weft_artifact::{Assumptions, Candidate, Factors, Tools};
 use weft_compiler::{request::JitOptions, target::needs::isa_of_driver};
-use weft_runtime::{CoarsenChoice, LaunchConfig, Stream};
+use weft_runtime::{CoarsenChoice, Executor, LaunchConfig, Stream};
 
 use super::{
     Kind,
@@ -94,11 +94,14 @@ impl Dispatcher {
     /// # Errors
     ///
     /// `ValueError` for a setting that makes no sense.
-    pub(in crate::dispatcher) fn plain(&self, py: Python<'_>) -> PyResult<(JitOptions, FactorChoice)> {
+    pub(in crate::dispatcher) fn plain(
+        &self,
+        py: Python<'_>,
+        device: &dyn Executor,
+    ) -> PyResult<(JitOptions, FactorChoice)> {
         let mut jit = self.jit.clone();
         let own = std::mem::replace(&mut jit.code.coarsen, Factors::NONE);
         let settings = devices::settings(py)?;
-        let device = devices::current(py)?;
         let is_gpu = device.kind() == "cuda";
         let is_sanitized = if jit.says_sanitize { jit.code.sanitize } else { settings.sanitize } != Tools::NONE;
         if is_gpu && is_sanitized {

@@ -191,6 +191,11 @@ impl Resolved {
         Ok(Selected { kernel, timed, staging })
     }
 
+    /// A variant that is compiled.
+    pub(super) fn known_variant(&self, kind: Kind) -> Option<Arc<Self>> {
+        self.variants.get(kind)
+    }
+
     /// A variant, compiled on first use.
     ///
     /// # Errors
@@ -221,7 +226,8 @@ impl Overload {
             kept: self.kept.iter().map(|array| array.clone_ref(py)).collect(),
             links: self.links.iter().map(|link| link.clone_ref(py)).collect(),
         };
-        let mut compiled = Self::compile(owner, self.definition.clone(), &self.args, &jit, found)?;
+        let device = (self.device, Arc::clone(&self.executor));
+        let mut compiled = Self::compile(owner, device, self.definition.clone(), &self.args, &jit, found)?;
         compiled.most = self.most;
         compiled.load_compiled(py)?;
         let cached = if compiled.compiled.was_cached { ", cached" } else { "" };
