@@ -6,7 +6,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use weft_cli::{Stdout, Surroundings};
+use weft_cli::{Partner, Stdout, Surroundings};
 
 /// Runs the command; the arguments begin with the program's name. Returns the exit code.
 #[pyfunction]
@@ -23,7 +23,10 @@ pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 fn python() -> weft_cli::Python {
     Python::attach(|py| {
         let info = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());
-        let (version, executable, numpy) = info.unwrap_or_default();
-        weft_cli::Python { version, executable, numpy }
+        let (version, executable, numpy, partners): (_, _, _, Vec<(String, Option<String>, String, String)>) =
+            info.unwrap_or_default();
+        let partners =
+            partners.into_iter().map(|(name, version, least, package)| Partner { name, version, least, package });
+        weft_cli::Python { version, executable, numpy, partners: partners.collect() }
     })
 }

@@ -72,6 +72,21 @@ pub struct Python {
     pub executable: String,
     /// The version of NumPy, if it can be imported.
     pub numpy: Option<String>,
+    /// Libraries for which weft makes operators of kernels.
+    pub partners: Vec<Partner>,
+}
+
+/// An optional library that weft works with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partner {
+    /// Its name, such as `PyTorch`.
+    pub name: String,
+    /// Its version, if it is installed.
+    pub version: Option<String>,
+    /// The least version that weft works with.
+    pub least: String,
+    /// The name of its package.
+    pub package: String,
 }
 
 /// The kind of standard output. Several concatenated PTX modules are readable on a terminal but are not a valid PTX

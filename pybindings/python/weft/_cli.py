@@ -24,13 +24,36 @@ def main() -> int:
     return run_command(["weft", *sys.argv[1:]])
 
 
-def python() -> tuple[str, str, str | None]:
-    """Give this Python's version, its interpreter's path, and the version of NumPy that it imports, if it does."""
+# Libraries that operators need: their name, distribution and least version.
+_PARTNERS = (("PyTorch", "torch", "2.8"), ("JAX", "jax", "0.5"))
+
+
+def python() -> tuple[str, str, str | None, list[tuple[str, str | None, str, str]]]:
+    """Give this Python's version, its interpreter's path, and the versions of packages.
+
+    Returns
+    -------
+    tuple
+        The version, the path, the version of NumPy if it can be imported, and for each optional library its name, its
+        version if it is installed, the least version that weft works with, and its distribution.
+    """
+    import importlib.metadata
+
+    numpy: str | None
     try:
         import numpy as np
     except ImportError:
-        return sys.version.split()[0], sys.executable, None
-    return sys.version.split()[0], sys.executable, np.__version__
+        numpy = None
+    else:
+        numpy = np.__version__
+    partners: list[tuple[str, str | None, str, str]] = []
+    for name, package, least in _PARTNERS:
+        try:
+            version: str | None = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            version = None
+        partners.append((name, version, least, package))
+    return sys.version.split()[0], sys.executable, numpy, partners
 
 
 if __name__ == "__main__":

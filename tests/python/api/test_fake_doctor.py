@@ -72,3 +72,18 @@ def test_a_gpu_on_which_kernels_fail(doctor):
     assert problem["message"].startswith("a small kernel fails on cuda:0: it cannot be launched: ")
     assert said["devices"]["cuda:0"]["works"] is False
     assert said["devices"]["cpu"]["works"] is True
+
+
+def test_libraries_for_operators(doctor, tmp_path):
+    for package, version in (("torch", "2.4.1"), ("jax", "0.11.0")):
+        folder = tmp_path / "packages" / f"{package}-{version}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "packages"), os.environ.get("PYTHONPATH")]))
+    code, said = doctor(PYTHONPATH=path, FAKE_DEVICES="1")
+    assert said["versions"]["PyTorch"] == {"version": "2.4.1", "least": "2.8"}
+    assert said["versions"]["JAX"] == {"version": "0.11.0", "least": "0.5"}
+    (problem,) = said["problems"]
+    assert (code, problem["severity"]) == (0, "warning")
+    assert problem["message"].startswith("PyTorch 2.4.1 is too old")
+    assert "--upgrade torch" in problem["help"]

@@ -17,7 +17,7 @@ use weft_runtime::Settings;
 
 use self::findings::{Findings, Section, Severity};
 use crate::{
-    Python, Surroundings,
+    Partner, Python, Surroundings,
     args::{DataFormat, DoctorArgs},
     report::Stop,
 };
@@ -59,7 +59,7 @@ fn versions(surroundings: &Surroundings, findings: &mut Findings) {
     let llvm = format!("{major}.{minor}.{patch}");
     section.row("LLVM", &llvm, json!(llvm));
     if let Some(python) = surroundings.python {
-        let Python { version, executable, numpy } = python();
+        let Python { version, executable, numpy, partners } = python();
         section.row(
             "Python",
             format!("{version}, {executable}"),
@@ -70,8 +70,31 @@ fn versions(surroundings: &Surroundings, findings: &mut Findings) {
             let help = format!("`{executable} -m pip install numpy`");
             findings.problem(Severity::Error, "NumPy is not installed, but the package weft needs it", help);
         }
+        for known in &partners {
+            partner(known, &executable, &mut section, findings);
+        }
     }
     findings.section(section);
+}
+
+/// An optional library. One that is too old is a problem only for operators.
+fn partner(partner: &Partner, executable: &str, section: &mut Section, findings: &mut Findings) {
+    let Partner { name, version, least, package } = partner;
+    let shown = version.clone().unwrap_or_else(|| "not found; operators of kernels need it".to_owned());
+    section.row(name, shown, json!({"version": version, "least": least}));
+    if let Some(version) = version
+        && numbers(version) < numbers(least)
+    {
+        let message =
+            format!("{name} {version} is too old for operators of kernels, which need {name} {least} or newer");
+        let help = format!("`{executable} -m pip install --upgrade {package}`");
+        findings.problem(Severity::Warning, message, help);
+    }
+}
+
+/// The first two numbers of a version.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).take(2).collect()
 }
 
 /// The valid settings. Adds a problem for each invalid one.
