@@ -19,12 +19,14 @@ pub(crate) fn run_command(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
     Ok(py.detach(|| weft_cli::run(args, &surroundings, &mut io::stdout(), &mut io::stderr())))
 }
 
+/// A [`Partner`]: its name, version, least version and package.
+type PartnerRow = (String, Option<String>, String, String);
+
 /// This Python's paths and packages.
 fn python() -> weft_cli::Python {
     Python::attach(|py| {
         let info = py.import("weft._cli").and_then(|module| module.call_method0("python")?.extract());
-        let (version, executable, numpy, partners): (_, _, _, Vec<(String, Option<String>, String, String)>) =
-            info.unwrap_or_default();
+        let (version, executable, numpy, partners): (_, _, _, Vec<PartnerRow>) = info.unwrap_or_default();
         let partners =
             partners.into_iter().map(|(name, version, least, package)| Partner { name, version, least, package });
         weft_cli::Python { version, executable, numpy, partners: partners.collect() }

@@ -35,7 +35,7 @@ type ToExport<'py> =
 
 /// The targets of a package.
 struct Targets<'a> {
-    targets: Vec<Target>,
+    all: Vec<Target>,
     /// The name of the CPU.
     host_cpu: &'a str,
     /// Makes cubins.
@@ -58,7 +58,7 @@ pub(crate) fn export_files<'py>(
     });
     let targets = parsed.collect::<PyResult<Vec<_>>>()?;
     let ptxas = if cubin { Some(find_ptxas(py)?) } else { None };
-    let targets = Targets { targets, host_cpu, ptxas };
+    let targets = Targets { all: targets, host_cpu, ptxas };
     let mut package = Package { name, kernels: Vec::new() };
     for kernel in kernels {
         package.kernels.push(exported(&package.name, &kernel, &targets)?);
@@ -91,7 +91,7 @@ fn exported(package: &str, kernel: &ToExport<'_>, targets: &Targets<'_>) -> PyRe
     }
     let args = this.types(signature)?;
     let mut images = Vec::new();
-    for target in &targets.targets {
+    for target in &targets.all {
         images.extend(compiled(dispatcher, &args, target, &format!("{package}_{name}_entry"), targets)?);
     }
     let rules = Rules {

@@ -208,11 +208,14 @@ fn work(counts: &Counts) -> Work {
             match space {
                 Space::Global | Space::Generic => {
                     work.sectors += count.sectors;
-                    match row.class {
-                        Class::Store => work.l2_stores += count.l2_sectors,
-                        Class::Atomic => work.l2_atomics += count.l2_sectors,
-                        _ => work.l2_loads += count.l2_sectors,
-                    }
+                    let sectors = if row.class == Class::Store {
+                        &mut work.l2_stores
+                    } else if row.class == Class::Atomic {
+                        &mut work.l2_atomics
+                    } else {
+                        &mut work.l2_loads
+                    };
+                    *sectors += count.l2_sectors;
                 }
                 Space::Shared => work.wavefronts += count.wavefronts,
                 Space::Local | Space::Const | Space::Param => {}
