@@ -259,17 +259,8 @@ impl Compile<'_> {
         };
         report.add(&compiled.warnings, &compiled.sources);
         let mut compiled = compiled;
-        for kernel in compiled.artifact.kernels.iter().filter(|_| self.args.remarks) {
-            let note = &kernel.coarsening.note;
-            let note = if note.is_empty() { "not coarsened: not requested" } else { note };
-            remarks.push(format!("{} for {target}: {note}\n", job.title()));
-            let taken: Vec<_> = kernel.gains.and(request.options.assumptions).names().collect();
-            if !taken.is_empty() {
-                remarks.push(format!("{} for {target}: for launches that are {}\n", job.title(), taken.join(", ")));
-            }
-            for candidate in &kernel.coarsening.candidates {
-                remarks.push(format!("    {}\n", candidate.note));
-            }
+        if self.args.remarks {
+            remarks.extend(coarsening_remarks(job, &request, &compiled.artifact));
         }
         // The estimate has no code. Emits the variant that it recommends, else the kernel as written.
         if choose {
@@ -410,4 +401,20 @@ impl Compile<'_> {
             lines
         })
     }
+}
+
+/// The remarks about coarsening, and about the launches that the code is for.
+fn coarsening_remarks(job: &Job<'_>, request: &Request, artifact: &Artifact) -> Vec<String> {
+    let (title, target, mut remarks) = (job.title(), &request.target, Vec::new());
+    for kernel in &artifact.kernels {
+        let note = &kernel.coarsening.note;
+        let note = if note.is_empty() { "not coarsened: not requested" } else { note };
+        remarks.push(format!("{title} for {target}: {note}\n"));
+        let taken: Vec<_> = kernel.gains.and(request.options.assumptions).names().collect();
+        if !taken.is_empty() {
+            remarks.push(format!("{title} for {target}: for launches that are {}\n", taken.join(", ")));
+        }
+        remarks.extend(kernel.coarsening.candidates.iter().map(|candidate| format!("    {}\n", candidate.note)));
+    }
+    remarks
 }
