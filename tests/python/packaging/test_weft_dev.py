@@ -148,12 +148,13 @@ def commands(weft_dev, monkeypatch):
     return ran
 
 
-def test_the_site_and_the_wheel_are_tested_beside_the_kernels(weft_dev, commands):
+def test_the_site_operators_and_the_wheel_are_tested_beside_the_kernels(weft_dev, commands):
     weft_dev.test()
     begun = [command[1:] for command in commands if command.startswith("[")]
-    assert all(command.endswith(end) for command, end in zip(begun, ("docs --test", "--device cpu"), strict=True))
-    assert "tests/python/packaging" in begun[1]
-    inside = commands[commands.index(f"[{begun[1]}") + 1 : commands.index(f"{begun[1]}]")]
+    ends = ("docs --test", "operators", "--device cpu")
+    assert all(command.endswith(end) for command, end in zip(begun, ends, strict=True))
+    assert "tests/python/packaging" in begun[2]
+    inside = commands[commands.index(f"[{begun[2]}") + 1 : commands.index(f"{begun[2]}]")]
     # All tests, coarsened by 2 factors, by 2 plans, by Python's interpreter, in the simulator.
     assert len(inside) == 1 + 2 + 2 + 1 + 1
     assert all(" pytest " in command for command in inside)
@@ -164,4 +165,4 @@ def test_quick_tests_neither_the_site_nor_the_wheel(weft_dev, commands):
     weft_dev.test("--quick")
     assert len(commands) == 1 + 7
     assert not [command for command in commands if "docs" in command or "[" in command]
-    assert "the site and the wheel" in [title for title, _, _ in weft_dev.RESULTS]
+    assert "the site, the wheel and operators" in [title for title, _, _ in weft_dev.RESULTS]
