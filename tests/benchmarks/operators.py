@@ -255,14 +255,12 @@ def triton_block(example: Any) -> Any:
         tl.store(to, first * c - second * s, mask)
         tl.store(to + pairs, first * s + second * c, mask)
 
-    @triton_op("weft_bench_triton::norm", mutates_args={}, schema="(Tensor x, Tensor weight, float eps) -> Tensor")
     def norm(x, weight, eps):
         out = torch.empty_like(x)
         size = triton.next_power_of_2(x.shape[1])
         wrap_triton(norm_kernel)[(x.shape[0],)](x, weight, out, x.shape[1], eps, SIZE=size)
         return out
 
-    @triton_op("weft_bench_triton::rotary", mutates_args={}, schema="(Tensor x, float sign) -> Tensor")
     def rotary(x, sign):
         out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
         heads, pairs = x.shape[1], x.shape[2] // 2
@@ -271,6 +269,12 @@ def triton_block(example: Any) -> Any:
             x, out, heads, pairs, sign, total, x.stride(0), x.stride(1), SIZE=256
         )
         return out
+
+    tensor = torch.Tensor
+    norm.__annotations__ = {"x": tensor, "weight": tensor, "eps": float, "return": tensor}
+    rotary.__annotations__ = {"x": tensor, "sign": float, "return": tensor}
+    norm = triton_op("weft_bench_triton::norm", norm, mutates_args={})
+    rotary = triton_op("weft_bench_triton::rotary", rotary, mutates_args={})
 
     class TritonBlock(example.Block):  # type: ignore[misc,name-defined]  # of a module that is loaded by path
         def norm(self, x: Any, weight: Any) -> Any:

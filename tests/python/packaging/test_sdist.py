@@ -48,7 +48,7 @@ def test_cargo_knows_all_crates_of_it(unpacked: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     crates = {package["name"] for package in json.loads(done.stdout)["packages"]}
-    names = ("artifact", "compiler", "cli", "engine", "runtime", "simulator", "python")
+    names = ("artifact", "compiler", "cli", "engine", "export", "runtime", "ffi", "simulator", "python")
     assert crates == {f"weft-{name}" for name in names}
 
 
