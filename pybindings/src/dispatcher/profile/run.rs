@@ -29,8 +29,8 @@ pub(super) struct Simulated {
 }
 
 impl Simulated {
-    /// Runs a launch: a part of its blocks if there is a time limit and no block waits for another one. L1 is the GPU's,
-    /// or without limit.
+    /// Runs a launch: a part of its blocks if there is a time limit and no block waits for another one. Loads from L2
+    /// are counted for a GPU's L1.
     ///
     /// # Errors
     ///

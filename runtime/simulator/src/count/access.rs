@@ -374,12 +374,12 @@ pub(crate) fn global_atomic(lanes: Lanes, kind: AtomicKind) -> Count {
             sorted.pieces(size, shift)
         })
     };
-    let sorted = acting.sorted();
+    let (sorted, sectors) = (acting.sorted(), pieces(5));
     Count {
         requests: 1,
         lanes: u64::from(lanes.mask.count_ones()),
-        sectors: pieces(5),
-        l2_sectors: pieces(5),
+        sectors,
+        l2_sectors: sectors,
         ideal_sectors: (sorted.distinct() * u64::from(size)).div_ceil(32),
         l2_requests: pieces(if kind.op == AtomicOp::Cas { 6 } else { 7 }),
         tag_wavefronts: sorted.pieces(size, 7).div_ceil(4),

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 
 /// The bits of a sector's number: addresses have 47 bits.
 const SECTOR_BITS: u32 = 42;
-/// The most entries of a [`Loaded`]: what is not in it then counts as loaded.
-const MOST: usize = 1 << 22;
-
 /// The sectors of a block that its part of L1 holds: a hash table that a new block empties at once. The sector that was
 /// loaded first is replaced first.
 #[derive(Debug)]
 pub(crate) struct Loaded {
+    /// At least four for each sector that fits; none if nothing is counted.
     slots: Vec<Slot>,
+    /// The slots in use, also of sectors that were replaced.
     len: usize,
     block: u64,
     /// The sectors that fit, and those that were loaded.
@@ -28,10 +27,10 @@ struct Slot {
 }
 
 impl Loaded {
-    /// With room for some sectors; 0 for no limit.
+    /// With room for some sectors; with 0, nothing is counted.
     pub(crate) fn new(capacity: u64) -> Self {
-        let capacity = if capacity == 0 { u64::MAX } else { capacity };
-        Self { slots: vec![Slot::default(); 1024], len: 0, block: 1, capacity, loads: 0 }
+        let slots = if capacity == 0 { 0 } else { (4 * capacity as usize).next_power_of_two() };
+        Self { slots: vec![Slot::default(); slots], len: 0, block: 1, capacity, loads: 0 }
     }
 
     /// Begins a block, which has loaded nothing.
@@ -46,28 +45,39 @@ impl Loaded {
 
     /// Loads a sector. Returns whether L1 does not hold it.
     pub(crate) fn insert(&mut self, sector: u64) -> bool {
+        if self.capacity == 0 {
+            return false;
+        }
         if 2 * self.len >= self.slots.len() {
-            if self.slots.len() >= MOST {
-                return false;
-            }
-            let bigger = vec![Slot::default(); 4 * self.slots.len()];
-            for slot in std::mem::replace(&mut self.slots, bigger) {
-                if slot.key >> SECTOR_BITS == self.block {
-                    let at = self.find(slot.key);
-                    self.slots[at] = slot;
-                }
-            }
+            self.drop_replaced();
         }
         let key = self.block << SECTOR_BITS | (sector & ((1 << SECTOR_BITS) - 1));
         let at = self.find(key);
-        let slot = &mut self.slots[at];
-        if slot.key == key && self.loads - slot.load < self.capacity {
+        let slot = self.slots[at];
+        if slot.key == key && self.is_held(slot) {
             return false;
         }
         self.len += usize::from(slot.key != key);
         self.loads += 1;
-        *slot = Slot { key, load: self.loads };
+        self.slots[at] = Slot { key, load: self.loads };
         true
+    }
+
+    /// Whether L1 holds a sector that the block has loaded.
+    fn is_held(&self, slot: Slot) -> bool {
+        slot.key >> SECTOR_BITS == self.block && self.loads - slot.load < self.capacity
+    }
+
+    /// Empties the slots of sectors that L1 no longer holds.
+    fn drop_replaced(&mut self) {
+        let empty = vec![Slot::default(); self.slots.len()];
+        let old = std::mem::replace(&mut self.slots, empty);
+        self.len = 0;
+        for slot in old.into_iter().filter(|slot| self.is_held(*slot)).collect::<Vec<_>>() {
+            let at = self.find(slot.key);
+            self.slots[at] = slot;
+            self.len += 1;
+        }
     }
 
     /// The slot of a key: the one that has it, or the one for it.
@@ -144,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_block_loads_a_sector_once() {
-        let mut loaded = Loaded::new(0);
+        let mut loaded = Loaded::new(5000);
         for round in 0..3 {
             let new = (0..5000_u64).filter(|n| loaded.insert(n * 128)).count();
             assert_eq!(new, if round == 0 { 5000 } else { 0 });
@@ -158,6 +168,9 @@ mod tests {
         let mut loaded = Loaded::new(4);
         assert!((0..4).all(|sector| loaded.insert(sector)) && !loaded.insert(0));
         assert!(loaded.insert(4) && loaded.insert(0) && !loaded.insert(2));
+        // Replaced sectors do not fill the table.
+        assert!((100..1000).all(|sector| loaded.insert(sector)) && !loaded.insert(999) && loaded.insert(100));
+        assert!(loaded.slots.len() == 16 && !Loaded::new(0).insert(1));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Launch {
     pub dynamic_shared: u32,
     /// Threads of the simulator; 0 for one on each core.
     pub threads: usize,
-    /// The sectors of L1 that a block has, of its multiprocessor's; 0 for no limit.
+    /// The sectors of L1 that a block has, of its multiprocessor's; with 0, loads from L2 are not counted.
     pub l1_sectors: u64,
     /// Warp instructions of one thread after which the launch is an error; 0 for no limit.
     pub limit: u64,
