@@ -1,8 +1,8 @@
 """The findings of a profile: the causes of lost time, ranked.
 
-Each rule computes the time of what is in excess on the resource that it occupies, from the GPU's rates: L2 moves
-sectors, with about 1.5 times the bandwidth of device memory on GPUs with a large L2; shared memory does one wavefront a
-clock, a multiprocessor issues four instructions a clock, and L2 executes one atomic operation a clock on a sector.
+Each rule computes the time of what is in excess on the resource that it occupies, from the rates of the profile: L2 and
+L1 move sectors, shared memory does wavefronts, and the schedulers issue instructions. L2 executes one atomic operation
+a clock on a sector.
 
 The share of a finding is that time over the longest time that any resource is busy, times the part of the longest time
 that its own resource is busy: the others hide excess on a resource that is mostly idle.
@@ -11,7 +11,7 @@ that its own resource is busy: the others hide excess on a resource that is most
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.profile import Access, Finding, Line, Profile
 
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 _LEAST = 0.02
 """Findings with a smaller share are not reported."""
 
-_L2_OVER_MEMORY = 1.5
-"""The bandwidth of L2 over that of device memory: 1.53 for loads on an H200."""
-
 _SECTOR = 32
-_L1_SECTORS = 4
-"""The sectors that L1 of a multiprocessor moves in a clock."""
-
 _WARP = 32
 
 _ENOUGH_WARPS = 0.25
@@ -42,23 +36,29 @@ class _Times:
 
     clock: float
     multiprocessors: int
-    used: int
     sectors_per_second: float
-    longest: float
+    wavefronts_per_second: float
+    instructions_per_second: float
+    longest: float = 0.0
 
     @classmethod
     def of(cls, profile: Profile, gpu: Mapping[str, Any]) -> _Times:
         """Compute them for a launch."""
-        clock = gpu["clock_mhz"] * 1e6
         multiprocessors = gpu["multiprocessors"]
+        rates = dict(profile.rates)
         # A block runs on one multiprocessor.
-        used = min(multiprocessors, profile.blocks)
-        rate = min(_L2_OVER_MEMORY * gpu["memory_gb_per_s"] * 1e9 / _SECTOR, _L1_SECTORS * clock * used)
-        times = cls(clock, multiprocessors, used, rate, 0.0)
+        used = min(profile.blocks / multiprocessors, 1.0)
+        times = cls(
+            clock=gpu["clock_mhz"] * 1e6,
+            multiprocessors=multiprocessors,
+            sectors_per_second=min(rates["L2"], rates["L1"] * used),
+            wavefronts_per_second=rates["shared memory"] * used,
+            instructions_per_second=rates["instruction issue"] * used,
+        )
         busy = [seconds for _, seconds in profile.bounds]
         busy.append(times.moving(profile))
         busy.extend(seconds for _, _, seconds in _contended(profile, times))
-        return cls(clock, multiprocessors, used, rate, max(busy, default=0.0))
+        return replace(times, longest=max(busy, default=0.0))
 
     def moving(self, profile: Profile) -> float:
         """Compute the time in which L2 moves all sectors."""
@@ -68,10 +68,10 @@ class _Times:
         return count / self.sectors_per_second
 
     def wavefronts(self, count: float) -> float:
-        return count / self.clock / self.used
+        return count / self.wavefronts_per_second
 
     def instructions(self, count: float) -> float:
-        return count / 4 / self.clock / self.used
+        return count / self.instructions_per_second
 
     def share(self, excess: float, busy: float) -> float:
         """Compute the share of excess on a resource that is busy for some time."""
