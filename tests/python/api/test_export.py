@@ -608,12 +608,12 @@ def test_the_example_builds_with_cmake_and_computes_what_numpy_computes(tmp_path
     with contextlib.redirect_stdout(io.StringIO()):
         assert run_command(["weft", "build", str(EXAMPLE / "kernels.py"), *targets]) == 0
     environment = {**os.environ, "CFLAGS": "-Wall -Wextra -Werror", "CXXFLAGS": "-Wall -Wextra -Werror"}
-    quiet = {"check": True, "capture_output": True, "text": True, "env": environment}
-    subprocess.run([cmake(), "-S", str(tmp_path), "-B", str(tmp_path / "build")], **quiet)
-    subprocess.run([cmake(), "--build", str(tmp_path / "build")], **quiet)
+    captured = {"check": True, "capture_output": True, "text": True, "env": environment}
+    subprocess.run([cmake(), "-S", str(tmp_path), "-B", str(tmp_path / "build")], **captured)
+    subprocess.run([cmake(), "--build", str(tmp_path / "build")], **captured)
     program, result = tmp_path / "build" / "plate", tmp_path / "result"
-    assert "cuda" not in subprocess.run(["ldd", str(program)], **quiet).stdout
-    assert subprocess.run([str(program), "cpu", str(result)], **quiet).stdout.startswith("CPU: mean ")
+    assert "cuda" not in subprocess.run(["ldd", str(program)], **captured).stdout
+    assert subprocess.run([str(program), "cpu", str(result)], **captured).stdout.startswith("CPU: mean ")
     found = result.read_bytes()
     temperatures = np.frombuffer(found[:-256], np.float32)
     # The kernel fuses a multiplication and an addition.

@@ -85,7 +85,8 @@ fn numbers<'a>(first: *const i64, dim: usize) -> &'a [i64] {
     if first.is_null() || dim == 0 {
         return &[];
     }
-    // SAFETY: the tensor has so many, and keeps them as long as its handle lives, which is until the call ends.
+    // SAFETY: a tensor has a number for each dimension, and keeps them as long as its handle lives: until the call
+    // ends.
     unsafe { slice::from_raw_parts(first, dim) }
 }
 

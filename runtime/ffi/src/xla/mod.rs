@@ -128,14 +128,14 @@ fn describe(frame: &Frame) -> bool {
 /// The attribute of a name.
 fn attribute<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a ScalarAttribute> {
     (0..attributes.size as usize).find_map(|index| {
-        // SAFETY: there are so many names, each of which points to a span.
+        // SAFETY: the frame has as many names as its count says, each of which points to a span.
         let span: &Span = unsafe { (*attributes.names.add(index)).as_ref() }?;
         // SAFETY: the span's bytes live as long as the frame.
         let known = unsafe { slice::from_raw_parts(span.start, span.len) };
         if known != name.as_bytes() {
             return None;
         }
-        // SAFETY: there are so many items. Those that weft writes are all scalars.
+        // SAFETY: the frame has as many items as its count says. Those that weft writes are all scalars.
         unsafe { (*attributes.items.add(index)).cast::<ScalarAttribute>().as_ref() }
     })
 }
@@ -207,7 +207,7 @@ fn scalar<'a>(kind: Kind, code: i32, address: *const c_void) -> Option<Value<'a>
 /// An array of the frame, its leading dimensions of a batch made one.
 fn tensor<'a>(buffer: &Buffer, batch: usize, shape: &'a mut Vec<i64>) -> Option<Tensor<'a>> {
     let dims = if buffer.rank > 0 {
-        // SAFETY: XLA has so many extents there.
+        // SAFETY: a buffer of XLA has as many extents as its rank.
         unsafe { slice::from_raw_parts(buffer.dims, buffer.rank as usize) }
     } else {
         &[]
@@ -298,7 +298,7 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
 /// The buffers of a list.
 fn buffers<'a>(list: &abi::List) -> impl Iterator<Item = &'a Buffer> + use<'a> {
     let items = if list.size > 0 {
-        // SAFETY: there are so many pointers.
+        // SAFETY: the list has as many pointers as its count says.
         unsafe { slice::from_raw_parts(list.items, list.size as usize) }
     } else {
         &[]
