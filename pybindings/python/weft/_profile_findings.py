@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
+from weft._profile_text import waiting
 from weft.profile import Access, Finding, Line, Profile
 
 TYPE_CHECKING = False
@@ -93,6 +94,7 @@ def findings(profile: Profile, gpu: Mapping[str, Any]) -> list[Finding]:
         _local_memory,
         _few_blocks,
         _occupancy,
+        _unequal_work,
     )
     found = [finding for rule in rules for finding in rule(profile, times) if finding.share >= _LEAST]
     return sorted(found, key=lambda finding: -finding.share)
@@ -298,3 +300,20 @@ def _occupancy(profile: Profile, times: _Times) -> Iterator[Finding]:
         return
     cause = f"few warps hide the latency of memory; {' and '.join(occupancy.limits)} limit their number"
     yield _finding("occupancy", first, 1 - occupancy.warps / enough, occupancy.text, cause, occupancy.advice or "")
+
+
+def _unequal_work(profile: Profile, _times: _Times) -> Iterator[Finding]:
+    """Find barriers at which most warps wait: the others are too few to hide the latency of memory."""
+    lines = [line for line in profile.lines if line.barrier_waits]
+    occupancy = profile.occupancy
+    if not lines or occupancy is None or not occupancy.warps:
+        return
+    issued = sum(line.instructions for line in profile.lines)
+    waits = sum(line.barrier_waits for line in lines)
+    worst = max(lines, key=lambda line: line.barrier_waits)
+    enough = min(_ENOUGH_WARPS * occupancy.max_warps, occupancy.warps)
+    working = occupancy.warps * issued / (issued + waits)
+    cost = f"{working:.1f} of {occupancy.warps} resident warps work, on average"
+    cause = f"the warps of a block wait at this barrier for {waiting(worst)} of the time since the one before"
+    help_ = "divide the work before the barrier evenly among the warps, or let each warp do more before it"
+    yield _finding("unequal work", worst, max(1 - working / enough, 0.0), cost, cause, help_)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from html import escape
 
 from weft import _profile_svg
-from weft._profile_text import ESTIMATED, duration, title
+from weft._profile_text import ESTIMATED, duration, title, waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,6 +233,8 @@ class _Costs:
         shown = [f"{100 * own / whole:.0f} % of all {name}" for own, whole, name in parts if own]
         if line.divergent_branches:
             shown.append(f"warps diverge {line.divergent_branches:,} times")
+        if line.barrier_waits:
+            shown.append(f"warps wait at the barrier for {waiting(line)} of the time since the one before")
         return ", ".join(shown)
 
 
@@ -267,6 +269,8 @@ def _details(line: Line, ptx: list[str]) -> str:
         parts.append(f"<p>Operations: {escape(operations)}</p>")
     if line.divergent_branches:
         parts.append(f"<p>Warps diverge {line.divergent_branches:,} times.</p>")
+    if line.barrier_waits:
+        parts.append(f"<p>Warps wait at the barrier for {waiting(line)} of the time since the one before.</p>")
     if ptx:
         parts.append(f"<pre>{escape(chr(10).join(ptx))}</pre>")
     return "".join(parts)

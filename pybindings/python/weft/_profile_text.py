@@ -34,6 +34,11 @@ def finding(found: Finding) -> str:
     return "\n".join(lines)
 
 
+def waiting(line: Line) -> str:
+    """Show the part of the time since the barrier before for which the warps of a block wait."""
+    return f"{100 * line.barrier_waits / (line.barrier_work + line.barrier_waits):.0f} %"
+
+
 def report(profile: Profile) -> str:
     """Show a profile: the launch, its bounds, its lines and its findings."""
     config = f"[{_dims(profile.griddim)}, {_dims(profile.blockdim)}]"
@@ -124,7 +129,7 @@ def _table(profile: Profile) -> list[str]:
 def _cells(line: Line) -> list[tuple[str, ...]]:
     first = (str(line.line or "?"), f"{line.instructions:,}", f"{line.active_lanes:.1f}")
     if not line.accesses:
-        return [(*first, *[""] * 6)]
+        return [(*first, f"barrier, waits {waiting(line)}" if line.barrier_waits else "", *[""] * 5)]
     rows = []
     for number, access in enumerate(line.accesses):
         rows.append(((*first,) if number == 0 else ("", "", "")) + _access(access))

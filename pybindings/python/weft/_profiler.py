@@ -95,15 +95,23 @@ def _lines(counted: Mapping[str, Any]) -> list[Line]:
     names: list[str] = counted["counts"]
     machine: list[str] = counted["machine"]
     made = [_line(file, line, rows[file, line], params, names, machine) for file, line in sorted(rows)]
-    return [line for line in made if line.instructions or line.accesses]
+    # The simulator counts phases in all instructions of the PTX, and lines are without moves and branches.
+    issued = sum(line.instructions for line in made) / max(sum(row[3] for row in counted["rows"]), 1)
+    scaled = [
+        replace(line, barrier_work=round(issued * line.barrier_work), barrier_waits=round(issued * line.barrier_waits))
+        for line in made
+    ]
+    return [line for line in scaled if line.instructions or line.accesses]
 
 
 def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: list[str], machine: list[str]) -> Line:
     operations: dict[str, int] = defaultdict(int)
-    instructions = lanes = divergent = 0
+    instructions = lanes = divergent = work = waits = 0
     accesses: dict[tuple[str, str, str, str], list[Any]] = {}
-    for _file, _line_number, kind, warps, active, branches, executed, touched in rows:
+    for _file, _line_number, kind, warps, active, branches, executed, barrier, touched in rows:
         divergent += branches
+        work += barrier[0]
+        waits += barrier[1]
         # `ptxas` removes moves and predicates short branches, so their numbers are not a GPU's.
         if kind in ("move", "control"):
             continue
@@ -132,6 +140,8 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
         divergent_branches=divergent,
         operations=dict(sorted(operations.items())),
         accesses=tuple(_access(key, names, *sums) for key, sums in sorted(accesses.items())),
+        barrier_work=work,
+        barrier_waits=waits,
     )
 
 

@@ -110,6 +110,12 @@ class Line:
         and roots count as the machine instructions that compute them; "special" are approximate functions.
     accesses
         The memory accesses.
+    barrier_work
+        Instructions of the warps before a barrier of the block at this line, since the barrier before or the start of
+        the block. An estimate, without the phases in which a warp polls memory.
+    barrier_waits
+        Instructions that the warps of a block would have to run in addition to do as much as the warp that does most:
+        they wait at the barrier meanwhile.
     """
 
     file: str
@@ -120,6 +126,8 @@ class Line:
     divergent_branches: int
     operations: dict[str, int]
     accesses: tuple[Access, ...]
+    barrier_work: int = 0
+    barrier_waits: int = 0
 
     @property
     def active_lanes(self) -> float:

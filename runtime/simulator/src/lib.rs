@@ -39,7 +39,7 @@ mod memory;
 mod parse;
 mod registers;
 
-pub use count::{Class, Count, Counts, MachineCode, Request, Row, SectorAtomics, Stride};
+pub use count::{Class, Count, Counts, MachineCode, Request, Row, SectorAtomics, Stride, Waits};
 pub use decode::Location;
 pub use error::Error;
 pub use launch::{Launch, Sample, Totals};

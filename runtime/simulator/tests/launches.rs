@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weft_simulator::{Class, Counts, Error, Launch, Memory, Module, Space, Stride};
+use weft_simulator::{Class, Counts, Error, Launch, Memory, Module, Space, Stride, Waits};
 
 /// A kernel `k` with an array and registers `%r0` to `%r15`, `%rd0` to `%rd15`, `%p0` to `%p7`. `%rd1` is the address
 /// of the thread's element of 4 bytes, `%r1` its number in the grid.
@@ -157,6 +157,52 @@ fn counts_do_not_depend_on_workers() {
     let one = launch(&kernel(body), 33, 96, 1).unwrap();
     let four = launch(&kernel(body), 33, 96, 4).unwrap();
     assert_eq!(one.1, four.1);
+}
+
+#[test]
+fn warps_that_run_less_before_a_barrier_wait_for_the_others() {
+    // The third warp runs a loop of 10 iterations of 3 instructions before the first barrier, the others none. All run
+    // the same before the second one.
+    let body = "
+    mov.b32 %r5, 0;
+    setp.lt.u32 %p1, %r4, 64;
+    setp.ge.u32 %p2, %r4, 96;
+    or.pred %p1, %p1, %p2;
+    @%p1 bra $wait;
+$more:
+    add.s32 %r5, %r5, 1;
+    setp.lt.u32 %p1, %r5, 10;
+    @%p1 bra $more;
+$wait:
+    bar.sync 0;
+    bar.sync 0;";
+    let (_, counts) = launch(&kernel(body), 2, 128, 1).unwrap();
+    let waits: Vec<Waits> = counts.rows.iter().filter(|row| row.class == Class::Barrier).map(|row| row.waits).collect();
+    let [first, second] = waits[..] else { panic!("two barriers, not {waits:?}") };
+    // 2 blocks, 3 warps that wait, 30 instructions of the loop.
+    assert_eq!(first.missing, 2 * 3 * 30);
+    // The start of the kernel has 6 instructions, and 6 more are up to the barrier, without the loop.
+    assert_eq!(first.instructions, 2 * (4 * 12 + 30));
+    assert_eq!(second, Waits { instructions: 2 * 4, missing: 0 });
+}
+
+#[test]
+fn warps_that_poll_before_a_barrier_are_not_counted() {
+    // The first warp waits for a word of the second one: how long depends on their order.
+    let body = "
+    setp.lt.u32 %p1, %r4, 32;
+    @%p1 bra $poll;
+    mov.b32 %r5, 1;
+    st.volatile.global.b32 [%rd0+256], %r5;
+    bra.uni $wait;
+$poll:
+    ld.volatile.global.b32 %r6, [%rd0+256];
+    setp.eq.b32 %p2, %r6, 0;
+    @%p2 bra $poll;
+$wait:
+    bar.sync 0;";
+    let (_, counts) = launch(&kernel(body), 1, 96, 1).unwrap();
+    assert!(counts.rows.iter().all(|row| row.waits == Waits::default()));
 }
 
 #[test]

@@ -212,6 +212,33 @@ def huge_tile(x, out):
     out[cuda.grid(1)] = tile[127 - t]
 
 
+@cuda.jit
+def products_by_one_warp(x, out):
+    tile = cuda.shared.array(256, np.float32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    tile[t] = x[i]
+    cuda.syncthreads()
+    if t < 32:
+        total = np.float32(0)
+        for j in range(256):
+            total += tile[j] * tile[255 - j]
+        tile[t] = total
+    cuda.syncthreads()
+    out[i] = tile[t % 32]
+
+
+@cuda.jit
+def sums_of_lists(x, lengths, out):
+    sums = cuda.shared.array(256, np.float32)
+    t = cuda.threadIdx.x
+    total = np.float32(0)
+    for k in range(lengths[t // 32]):
+        total += x[(cuda.blockIdx.x + k) * 32 + t % 32]
+    sums[t] = total
+    cuda.syncthreads()
+    out[cuda.grid(1)] = sums[t] + sums[255 - t]
+
+
 _random = np.random.default_rng(3)
 _particles = np.zeros(65536, [("x", "3f4"), ("v", "3f4"), ("mass", "f4"), ("charge", "f4")])
 _permutation = _random.permutation(65536).astype(np.int32)
@@ -291,6 +318,14 @@ FAULTS: dict[str, tuple[Any, Any, tuple[Any, ...], str, str]] = {
     "a window in local memory": (sorted_window, ROW, (vector(), vector()), "local memory", "window["),
     "one thread": (one_thread, (1, 1), (np.zeros(2000, np.float32), np.zeros(1, np.float32)), "few blocks", ""),
     "eight blocks": (eight_blocks, (8, 1024), (vector(), vector()), "few blocks", ""),
+    "products by one warp": (products_by_one_warp, ROW, (vector(), vector()), "unequal work", "cuda.syncthreads()"),
+    "a long list among short ones": (
+        sums_of_lists,
+        (1024, 256),
+        (vector(), np.array([2, 1, 3, 600, 1, 2, 2, 1], np.int32), vector()),
+        "unequal work",
+        "cuda.syncthreads()",
+    ),
     "dynamic shared memory": (huge_tile, (1024, 128, 100 << 10), (vector(), vector()), "occupancy", ""),
 }
 

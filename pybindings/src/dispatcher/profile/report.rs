@@ -30,8 +30,8 @@ type RequestRow = ([Option<u64>; 32], u32);
 type AccessRow = (&'static str, String, [u64; 10], bool, Option<i64>, Vec<RequestRow>);
 
 /// An instruction: file and line of the source, class, warps, lanes, divergent branches, machine instructions
-/// in the order of [`MachineCode::NAMES`], accesses.
-type InstructionRow = (u32, u32, &'static str, u64, u64, u64, [u64; 7], Vec<AccessRow>);
+/// in the order of [`MachineCode::NAMES`], what warps ran before a barrier and what they ran less than the slowest, accesses.
+type InstructionRow = (u32, u32, &'static str, u64, u64, u64, [u64; 7], (u64, u64), Vec<AccessRow>);
 
 /// An array: name, bytes, whether the kernel reads it, whether it writes it, and an estimate of its distinct bytes that
 /// the launch accesses.
@@ -243,6 +243,7 @@ fn row(row: &Row) -> InstructionRow {
         row.lanes,
         row.divergent_branches,
         row.machine.values().map(|count| count * row.lanes),
+        (row.waits.instructions, row.waits.missing),
         row.accesses.iter().zip(&row.requests).map(access).collect(),
     )
 }

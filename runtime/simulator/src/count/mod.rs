@@ -12,7 +12,7 @@ pub use request::Request;
 pub(crate) use request::Requests;
 pub use sectors::SectorAtomics;
 pub(crate) use sectors::{Loaded, Updates};
-pub use table::{Class, Count, Counts, Row, Stride};
+pub use table::{Class, Count, Counts, Row, Stride, Waits};
 pub(crate) use table::{Counters, NO_REGION};
 #[cfg(test)]
 mod tests;

@@ -198,12 +198,26 @@ pub(crate) struct Executed {
     pub(crate) divergent: u64,
 }
 
+/// What the warps of a block ran before a barrier, since the barrier before or the start of the block.
+///
+/// A warp that polls memory waits for other threads in a way that depends on their order: blocks' phases with such a
+/// warp are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Instructions of the warps.
+    pub instructions: u64,
+    /// Instructions that the warps ran fewer than the one of their block that ran most, each.
+    pub missing: u64,
+}
+
 /// The counters of one thread of a launch, by instruction.
 #[derive(Debug)]
 pub(crate) struct Counters {
     /// Of each basic block, at its first instruction; of an instruction with a guard, its own lanes.
     pub(crate) executed: Vec<Executed>,
     pub(crate) guarded: Vec<u64>,
+    /// By barrier of the block.
+    pub(crate) waits: Vec<Waits>,
     /// By instruction: space, region, counts.
     pub(crate) accesses: Vec<Vec<(Space, u32, Count)>>,
     pub(crate) requests: Requests,
@@ -220,6 +234,7 @@ impl Counters {
         Self {
             executed: vec![Executed::default(); count],
             guarded: vec![0; count],
+            waits: vec![Waits::default(); count],
             accesses: vec![Vec::new(); count],
             requests: Requests::new(count),
             updates: Updates::default(),
@@ -246,6 +261,9 @@ impl Counters {
             [warps, lanes, divergent].into_iter().for_each(scale);
         }
         self.guarded.iter_mut().for_each(scale);
+        for Waits { instructions, missing } in &mut self.waits {
+            [instructions, missing].into_iter().for_each(scale);
+        }
         for (_, _, count) in self.accesses.iter_mut().flatten() {
             count.fields_mut().into_iter().for_each(scale);
         }
@@ -262,6 +280,10 @@ impl Counters {
         }
         for (own, more) in self.guarded.iter_mut().zip(&other.guarded) {
             *own += more;
+        }
+        for (own, more) in self.waits.iter_mut().zip(&other.waits) {
+            own.instructions += more.instructions;
+            own.missing += more.missing;
         }
         for (counter, list) in other.accesses.iter().enumerate() {
             for (space, region, count) in list {
@@ -288,6 +310,8 @@ pub struct Row {
     pub lanes: u64,
     /// Times that only some active lanes took the branch.
     pub divergent_branches: u64,
+    /// Of a barrier of the block: what warps ran before it.
+    pub waits: Waits,
     /// The machine instructions of one lane.
     pub machine: MachineCode,
     /// Memory accesses by space and region: the name of the array, empty for shared and local memory.
@@ -337,6 +361,7 @@ impl Counts {
                     warps: block.warps,
                     lanes,
                     divergent_branches: if is_branch { counters.executed[counter].divergent } else { 0 },
+                    waits: counters.waits[counter],
                     machine: MachineCode::of(&instruction.operation),
                     accesses,
                     requests,

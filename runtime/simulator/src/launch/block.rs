@@ -30,11 +30,22 @@ enum State {
     Done,
 }
 
+/// What a warp has done since the last barrier at which it waited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Phase {
+    instructions: u64,
+    /// It may have waited for another thread, so the number of its instructions depends on the order of warps.
+    polled: bool,
+    /// The counter of the barrier at which it waits.
+    counter: usize,
+}
+
 /// A block.
 #[derive(Debug)]
 pub(super) struct Block {
     warps: Vec<Warp>,
     states: Vec<State>,
+    phases: Vec<Phase>,
     shared: Vec<u8>,
     barriers: [Barrier; BARRIERS],
 }
@@ -51,6 +62,7 @@ impl Block {
         Self {
             warps: (0..warps).map(|warp| Warp::new(machine, warp, index)).collect(),
             states: vec![State::Ready; warps as usize],
+            phases: vec![Phase::default(); warps as usize],
             shared: vec![0; (setup.program.static_shared + setup.dynamic_shared) as usize],
             barriers: [Barrier::default(); BARRIERS],
         }
@@ -59,8 +71,7 @@ impl Block {
     /// Runs all warps until they end. Returns false if the block seems to wait for another block.
     pub(super) fn run(&mut self, machine: &mut Machine, slice: u64) -> Result<bool, Error> {
         loop {
-            let (mut ran, mut progressed) = (false, false);
-            machine.polls = false;
+            let (mut ran, mut progressed, mut polls) = (false, false, false);
             for number in 0..self.warps.len() {
                 if self.states[number] != State::Ready {
                     continue;
@@ -69,7 +80,13 @@ impl Block {
                 if machine.clock > machine.limit {
                     return Err(Error::at(0, "the launch runs more instructions than its limit"));
                 }
-                match self.warps[number].run(machine, &mut self.shared, slice)? {
+                let clock = machine.clock;
+                machine.polls = false;
+                let stop = self.warps[number].run(machine, &mut self.shared, slice)?;
+                self.phases[number].instructions += machine.clock - clock;
+                self.phases[number].polled |= machine.polls;
+                polls |= machine.polls;
+                match stop {
                     Stop::Done => {
                         self.states[number] = State::Done;
                         progressed = true;
@@ -88,13 +105,13 @@ impl Block {
             if !ran {
                 return Err(Error::at(0, "the warps of a block wait at different barriers"));
             }
-            if !progressed && machine.polls {
+            if !progressed && polls {
                 return Ok(false);
             }
         }
     }
 
-    fn arrive(&mut self, machine: &Machine, warp: usize, arrival: Arrival) -> Result<(), Error> {
+    fn arrive(&mut self, machine: &mut Machine, warp: usize, arrival: Arrival) -> Result<(), Error> {
         let id = arrival.id as usize;
         if id >= BARRIERS {
             return Err(Error::at(0, format!("there is no barrier {id}")));
@@ -108,13 +125,14 @@ impl Block {
         barrier.expected = barrier.expected.or(arrival.threads);
         if arrival.waits {
             self.states[warp] = State::Waits(id);
+            self.phases[warp].counter = arrival.counter;
         }
         self.release(machine);
         Ok(())
     }
 
     /// Releases the warps at barriers at which all expected threads have arrived.
-    fn release(&mut self, machine: &Machine) {
+    fn release(&mut self, machine: &mut Machine) {
         let live = self.states.iter().filter(|state| **state != State::Done).count() as u32;
         for id in 0..BARRIERS {
             let barrier = self.barriers[id];
@@ -126,6 +144,7 @@ impl Block {
                 continue;
             }
             self.barriers[id] = Barrier::default();
+            self.count_phases(machine, id);
             let (all, any) = (barrier.holds == barrier.lanes, barrier.holds > 0);
             for (warp, state) in self.warps.iter_mut().zip(&mut self.states) {
                 if *state == State::Waits(id) {
@@ -133,6 +152,21 @@ impl Block {
                     warp.release(machine, barrier.holds, all, any);
                 }
             }
+        }
+    }
+
+    /// Counts what the warps that wait at a barrier have done before it, and begins their next phase.
+    fn count_phases(&mut self, machine: &mut Machine, id: usize) {
+        let waiting = self.states.iter().zip(&mut self.phases).filter(|(state, _)| **state == State::Waits(id));
+        let phases: Vec<Phase> = waiting.map(|(_, phase)| std::mem::take(phase)).collect();
+        if phases.iter().any(|phase| phase.polled) {
+            return;
+        }
+        let longest = phases.iter().map(|phase| phase.instructions).max().unwrap_or(0);
+        for Phase { instructions, counter, .. } in phases {
+            let waits = &mut machine.counters.waits[counter];
+            waits.instructions += instructions;
+            waits.missing += longest - instructions;
         }
     }
 }

@@ -83,6 +83,8 @@ struct Path {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) id: u32,
+    /// The counter of the instruction.
+    pub(crate) counter: usize,
     /// The threads that the barrier expects, if not all of the block.
     pub(crate) threads: Option<u32>,
     pub(crate) waits: bool,
@@ -260,13 +262,11 @@ impl Warp {
     }
 
     fn arrival(&self, machine: &Machine, path: &Path) -> Arrival {
-        let none = Arrival { id: 0, threads: None, waits: true, lanes: 0, holds: 0 };
+        let none = Arrival { id: 0, counter: 0, threads: None, waits: true, lanes: 0, holds: 0 };
         let Some(frame) = &self.frames[path.frame] else { return none };
-        let Operation::Barrier(barrier) = &self.code(machine, path.frame).instructions[path.pc as usize].operation
-        else {
-            return none;
-        };
-        arrive(frame, barrier, path.mask & frame.live)
+        let code = self.code(machine, path.frame);
+        let Operation::Barrier(barrier) = &code.instructions[path.pc as usize].operation else { return none };
+        arrive(frame, barrier, path.mask & frame.live, code.first_counter + path.pc as usize)
     }
 
     /// Lets the lanes that wait at a barrier continue, with the results of its reduction.
@@ -438,7 +438,7 @@ impl Warp {
                 collective::execute(frame, kind, *members, active);
             } else if let Operation::Barrier(barrier) = operation {
                 if !barrier.waits {
-                    return Ok(Step::Stop(PathStop::Arrived(arrive(frame, barrier, active))));
+                    return Ok(Step::Stop(PathStop::Arrived(arrive(frame, barrier, active, counter))));
                 }
                 self.paths[path].pc = last as u32;
                 self.paths[path].state = State::AtBarrier;
@@ -530,10 +530,11 @@ enum Step<'a> {
     Call(&'a Call),
 }
 
-fn arrive(frame: &Frame, barrier: &Barrier, lanes: u32) -> Arrival {
+fn arrive(frame: &Frame, barrier: &Barrier, lanes: u32, counter: usize) -> Arrival {
     let first = lanes.trailing_zeros() as usize & 31;
     Arrival {
         id: frame.words[barrier.id as usize][first],
+        counter,
         threads: barrier.threads.map(|threads| frame.words[threads as usize][first]),
         waits: barrier.waits,
         lanes,
