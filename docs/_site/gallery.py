@@ -31,8 +31,10 @@ TITLES = {
     "12_collectives": "Collectives of a block",
     "13_dask_stencil": "A stencil on several GPUs with Dask",
     "14_mpi_monte_carlo": "Monte Carlo on several GPUs with MPI",
+    "15_torch_block": "A transformer's block in PyTorch",
+    "16_jax_physics": "A differential equation and attention in JAX",
 }
-NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI"}
+NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.
 ELSEWHERE = {"13_dask_stencil": [("blur", "void(array(float32, 2d, C), array(float32, 2d, C))")]}
 # Runs a program as `python program.py` does, and then writes what its kernels were compiled for.
@@ -67,7 +69,8 @@ def make(folder: Path, examples: Path, *, run: bool = True) -> None:
     index = [
         "# Gallery\n",
         "Programs to read and to start from: each with its output, its picture if it draws one, and its kernels as PTX"
-        f" for `{TARGET}`. They are the files of `examples/`, and all ran on the CPU when this site was built.\n",
+        f" for `{TARGET}`. They are the files of `examples/`. All ran on the CPU when this site was built, "
+        "but for those whose page names a package that is not there.\n",
         "::::::{container} gallery\n",
     ]
     names = []
