@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import linecache
-import re
 from collections import defaultdict
 from html import escape
 
 from weft import _profile_svg
+from weft._profile_code import differences, ptx_by_line, sass_by_line
 from weft._profile_text import ESTIMATED, duration, title, waiting
 
 TYPE_CHECKING = False
@@ -191,7 +191,7 @@ def _source(number: int, profile: Profile) -> list[str]:
         "<h3>Source</h3><p>The cost of a line is its part of the sectors, wavefronts and instructions of the launch, "
         "each weighted by the time that it occupies a multiprocessor. Open a line for its accesses and its code.</p>"
     ]
-    code = ptx_by_line(profile.ptx)
+    ptx, sass = ptx_by_line(profile.ptx), sass_by_line(profile.sass)
     by_file: dict[str, dict[int, Line]] = defaultdict(dict)
     for line in profile.lines:
         by_file[line.file][line.line] = line
@@ -203,7 +203,8 @@ def _source(number: int, profile: Profile) -> list[str]:
         for at in range(min(lines), max(lines) + 1):
             text = linecache.getline(file, at).rstrip("\n")
             anchor = _anchor(number, profile, file, at)
-            rows.append(_row(anchor, (at, text), lines.get(at), costs, code.get((file, at), [])))
+            code = ptx.get((file, at), []), sass.get((file, at), [])
+            rows.append(_row(anchor, (at, text), lines.get(at), costs, code))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         parts.append(f"<p><code>{escape(file or 'no file')}</code></p>")
         parts.append(scrolled(f"Source of {file or 'no file'}", table))
@@ -238,7 +239,9 @@ class _Costs:
         return ", ".join(shown)
 
 
-def _row(anchor: str, source: tuple[int, str], line: Line | None, costs: _Costs, ptx: list[str]) -> str:
+def _row(
+    anchor: str, source: tuple[int, str], line: Line | None, costs: _Costs, code: tuple[list[str], list[str]]
+) -> str:
     at, text = source
     if line is None:
         return (
@@ -255,12 +258,12 @@ def _row(anchor: str, source: tuple[int, str], line: Line | None, costs: _Costs,
     tip = f'<span class="tip" role="note">{escape(costs.tip(line))}</span>'
     return (
         f'<tr id="{anchor}" style="background: rgb(var(--heat) / {0.45 * heat:.2f})"><td class="soft">{at}</td>'
-        f'<td class="source"><details><summary>{escape(text)}</summary>{_details(line, ptx)}</details>{tip}</td>'
+        f'<td class="source"><details><summary>{escape(text)}</summary>{_details(line, *code)}</details>{tip}</td>'
         f"{cells}</tr>"
     )
 
 
-def _details(line: Line, ptx: list[str]) -> str:
+def _details(line: Line, ptx: list[str], sass: list[str]) -> str:
     parts = []
     if line.accesses:
         parts.append(f"<ul>{''.join(f'<li>{_access(access)}</li>' for access in line.accesses)}</ul>")
@@ -271,8 +274,10 @@ def _details(line: Line, ptx: list[str]) -> str:
         parts.append(f"<p>Warps diverge {line.divergent_branches:,} times.</p>")
     if line.barrier_waits:
         parts.append(f"<p>Warps wait at the barrier for {waiting(line)} of the time since the one before.</p>")
-    if ptx:
-        parts.append(f"<pre>{escape(chr(10).join(ptx))}</pre>")
+    parts.extend(f"<p>{escape(difference)}.</p>" for difference in differences(line, ptx, sass))
+    for name, code in (("PTX", ptx), ("Machine code", sass)):
+        if code:
+            parts.append(f"<p>{name}:</p><pre>{escape(chr(10).join(code))}</pre>")
     return "".join(parts)
 
 
@@ -299,19 +304,3 @@ def _sentence(access: Access) -> str:
         counts += f", {access.wavefronts:,} wavefronts ({access.ideal_wavefronts:,} needed)"
     stride = "" if access.stride is None else f"; consecutive threads are {access.stride:,} bytes apart"
     return f"{access.kind} of {name} in {access.space} memory: {counts}{stride}"
-
-
-def ptx_by_line(ptx: str) -> dict[tuple[str, int], list[str]]:
-    """Give the instructions of PTX by file and line of the source."""
-    files = {int(number): name for number, name in re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', ptx, re.MULTILINE)}
-    found: dict[tuple[str, int], list[str]] = defaultdict(list)
-    place: tuple[str, int] | None = None
-    for line in ptx.splitlines():
-        stripped = line.strip()
-        if location := re.match(r"\.loc\s+(\d+)\s+(\d+)", stripped):
-            place = files.get(int(location[1]), ""), int(location[2])
-        elif stripped.startswith((".visible", "}")):
-            place = None
-        elif place is not None and stripped.endswith(";") and not stripped.startswith("."):
-            found[place].append(stripped)
-    return found

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from weft import _weft
+from weft._profile_code import in_registers, machine_code
 from weft._profile_findings import findings
 from weft.profile import Access, Array, Line, Occupancy, Profile, Request
 
@@ -51,7 +52,8 @@ def of_launch(
 ) -> Profile:
     """Profile a launch with an argument for each parameter."""
     counted = _weft.profile_launch(dispatcher, griddim, blockdim, sharedmem, args, gpu, seconds)
-    lines = _lines(counted)
+    sass = machine_code(counted["ptx"], counted["gpu"]["sm"])
+    lines = in_registers(_lines(counted), sass)
     moved: dict[str, int] = defaultdict(int)
     for line in lines:
         for access in line.accesses:
@@ -76,6 +78,7 @@ def of_launch(
         occupancy=_occupancy(occupancy) if occupancy else None,
         findings=(),
         ptx=counted["ptx"],
+        sass=sass,
         rates=tuple(counted["gpu"]["rates"]),
     )
     return replace(made, findings=tuple(findings(made, counted["gpu"])))

@@ -267,6 +267,9 @@ class Profile:
         The counts by line, the arrays, the resident warps, and what costs time, the largest share first.
     ptx
         The code that was counted.
+    sass
+        The machine code that ``ptxas`` makes of it for the GPU, as ``nvdisasm`` prints it with lines; empty if one of
+        them is not on the PATH. If it has no access to local memory, none is counted.
     rates
         By resource, what the GPU does in a second: bytes of "device memory", sectors that "L2" and "L1" deliver,
         sectors of "atomics", wavefronts of "shared memory", operations, warp instructions of "instruction issue".
@@ -287,6 +290,7 @@ class Profile:
     occupancy: Occupancy | None
     findings: tuple[Finding, ...]
     ptx: str = field(default="", repr=False)
+    sass: str = field(default="", repr=False)
     launches: int = 1
     rates: tuple[tuple[str, float], ...] = field(default=(), repr=False)
 
@@ -308,9 +312,9 @@ class Profile:
         return self.blocks_run < self.blocks
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as what JSON can hold; without the PTX and the addresses of requests."""
+        """Give it as what JSON can hold; without its code and the addresses of requests."""
         fields = {"schema": SCHEMA, **asdict(self)}
-        del fields["ptx"]
+        del fields["ptx"], fields["sass"]
         for line in fields["lines"]:
             for access in line["accesses"]:
                 del access["first_requests"]
