@@ -49,17 +49,27 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// The ranges of addresses that are accessed: one if the lanes are contiguous, else one for each lane.
+    /// The ranges of addresses that are accessed: lanes that continue or repeat the range of the lane before are in it.
     pub(crate) fn ranges(&self, mut range: impl FnMut(u64, u64)) {
         let size = u64::from(self.size);
         if self.stride.is_some_and(|stride| stride.unsigned_abs() <= size) {
             let (low, high) = self.bounds();
             return range(low, high - low + size);
         }
-        for (lane, address) in self.addresses.iter().enumerate() {
-            if self.mask >> lane & 1 != 0 {
-                range(*address, size);
+        let (mut rest, mut low, mut end) = (self.mask, 0, 0);
+        while rest != 0 {
+            let address = self.addresses[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+            if end == 0 {
+                low = address;
+            } else if address < low || address > end {
+                range(low, end - low);
+                (low, end) = (address, 0);
             }
+            end = end.max(address + size);
+        }
+        if end != 0 {
+            range(low, end - low);
         }
     }
 
@@ -159,36 +169,40 @@ pub(crate) fn global(lanes: Lanes) -> Count {
 
 /// The largest number of distinct 4-byte words in one of 32 banks.
 fn words_per_bank(addresses: &[u64; 32], mask: u32, size: u32) -> u64 {
-    let (mut words, mut len) = ([0_u32; 128], 0);
-    let (mut rest, mut is_sorted, mut last) = (mask, true, 0);
-    let per_lane = size.div_ceil(4);
+    /// The end of a chain.
+    const END: u8 = u8::MAX;
+    let (mut low, mut high, mut rest) = (u64::MAX, 0, mask);
+    while rest != 0 {
+        let address = addresses[rest.trailing_zeros() as usize];
+        rest &= rest - 1;
+        (low, high) = (low.min(address), high.max(address));
+    }
+    if mask != 0 && (high >> 2) - (low >> 2) + u64::from(size.div_ceil(4)) <= 32 {
+        return 1;
+    }
+    // The distinct words of each bank are a chain.
+    let (mut words, mut next, mut len) = ([0_u32; 128], [END; 128], 0_u8);
+    let (mut chains, mut lengths, mut longest) = ([END; 32], [0_u8; 32], 0);
+    let mut rest = mask;
     while rest != 0 {
         let first = (addresses[rest.trailing_zeros() as usize] >> 2) as u32;
         rest &= rest - 1;
-        is_sorted &= first >= last;
-        last = first + per_lane - 1;
-        for word in first..first + per_lane {
-            words[len] = word;
-            len += 1;
+        for word in first..first + size.div_ceil(4) {
+            let bank = (word & 31) as usize;
+            let mut at = chains[bank];
+            while at != END && words[at as usize] != word {
+                at = next[at as usize];
+            }
+            if at == END {
+                (words[len as usize], next[len as usize]) = (word, chains[bank]);
+                chains[bank] = len;
+                lengths[bank] += 1;
+                longest = lengths[bank].max(longest);
+                len += 1;
+            }
         }
     }
-    let words = &mut words[..len];
-    if !is_sorted {
-        words.sort_unstable();
-    }
-    if let (Some(first), Some(last)) = (words.first(), words.last())
-        && last - first < 32
-    {
-        return 1;
-    }
-    let (mut banks, mut before) = ([0_u8; 32], None);
-    for word in words {
-        if before != Some(*word) {
-            banks[(*word & 31) as usize] += 1;
-        }
-        before = Some(*word);
-    }
-    u64::from(banks.into_iter().max().unwrap_or(0))
+    u64::from(longest)
 }
 
 /// Whether every active lane has the address of lane `t ^ distance`. Inactive lanes count as equal.

@@ -3,7 +3,7 @@
 
 use super::{
     Context, convert,
-    lanes::{active, for_active, mask_of, set},
+    lanes::{active, each, for_active, mask_of, set},
     warp::Frame,
 };
 use crate::{
@@ -18,9 +18,9 @@ use crate::{
 pub(super) fn addresses(frame: &Frame, address: Address) -> [u64; 32] {
     let offset = address.offset as u64;
     match address.bank {
-        Bank::Long => frame.longs[address.base as usize].map(|base| base.wrapping_add(offset)),
+        Bank::Long => each(&frame.longs[address.base as usize], |base| base.wrapping_add(offset)),
         Bank::Word | Bank::Predicate => {
-            frame.words[address.base as usize].map(|base| u64::from(base).wrapping_add(offset))
+            each(&frame.words[address.base as usize], |base| u64::from(base).wrapping_add(offset))
         }
     }
 }
@@ -70,6 +70,14 @@ pub(super) fn load_bytes(bytes: &[u8]) -> u64 {
         [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
         [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
         _ => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}
+
+/// Writes the low bytes of an integer.
+fn store_bytes(bytes: &mut [u8], value: u64) {
+    match bytes {
+        [a, b, c, d] => [*a, *b, *c, *d] = (value as u32).to_le_bytes(),
+        _ => bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]),
     }
 }
 
@@ -132,6 +140,12 @@ impl<'a> Context<'_, 'a> {
         })
     }
 
+    /// Whether the accesses of all active lanes, of some bytes from each address, are in shared memory.
+    fn has_shared(&self, space: Space, lanes: count::Lanes, bytes: u64) -> bool {
+        let end = lanes.bounds().1.checked_add(bytes);
+        space == Space::Shared && end.is_some_and(|end| end <= self.shared.len() as u64)
+    }
+
     /// The region that holds the accesses of all active lanes, if one does.
     fn common_region(&self, lanes: count::Lanes) -> Option<(usize, &'a Region)> {
         let ((low, high), size) = (lanes.bounds(), u64::from(lanes.size));
@@ -185,9 +199,14 @@ fn load_part(
     let lanes = count::Lanes::new(addresses, mask, size);
     if matches!(space, Space::Shared | Space::Local) {
         for (index, register) in access.registers.iter().enumerate() {
+            let offset = index as u64 * u64::from(element);
+            if context.has_shared(space, lanes, offset + u64::from(element)) {
+                load_shared(frame, context.shared, (access, *register), lanes, offset);
+                continue;
+            }
             let mut values = [0; 32];
             for lane in active(mask) {
-                let at = addresses[lane].wrapping_add(index as u64 * u64::from(element));
+                let at = addresses[lane].wrapping_add(offset);
                 values[lane] = load_bytes(context.private(space, lane, at, element)?);
             }
             put(frame, *register, access.ty, mask, &values);
@@ -209,6 +228,33 @@ fn load_part(
     }
     context.count_load(space, number as u32, lanes);
     Ok(())
+}
+
+/// Loads from shared memory that holds all accesses.
+fn load_shared(
+    frame: &mut Frame,
+    shared: &[u8],
+    (access, register): (&Access, (Bank, Reg)),
+    lanes: count::Lanes,
+    offset: u64,
+) {
+    let count::Lanes { addresses, mask, .. } = lanes;
+    let size = access.ty.size() as usize;
+    let bytes = |lane: usize| {
+        let at = (addresses[lane] + offset) as usize;
+        &shared[at..at + size]
+    };
+    if lanes.is_uniform() {
+        put(frame, register, access.ty, mask, &[load_bytes(bytes(0)); 32]);
+    } else if let (4, Bank::Word) = (size, register.0) {
+        let mut values = [0; 32];
+        for_active(mask, |lane| values[lane] = load_bytes(bytes(lane)) as u32);
+        set(&mut frame.words, register.1, mask, &values);
+    } else {
+        let mut values = [0; 32];
+        for_active(mask, |lane| values[lane] = load_bytes(bytes(lane)));
+        put(frame, register, access.ty, mask, &values);
+    }
 }
 
 /// Loads from a region that holds all accesses.
@@ -238,7 +284,7 @@ fn load_from(frame: &mut Frame, region: &Region, access: &Access, lanes: count::
 /// Writes loaded values to a register, extended to its size.
 fn put(frame: &mut Frame, register: (Bank, Reg), ty: Type, mask: u32, values: &[u64; 32]) {
     if ty.is_signed() {
-        convert::write(frame, register, mask, &values.map(|value| convert::extend(value, ty)));
+        convert::write(frame, register, mask, &each(values, |value| convert::extend(value, ty)));
     } else {
         convert::write(frame, register, mask, values);
     }
@@ -269,8 +315,16 @@ fn store_part(
     if matches!(space, Space::Shared | Space::Local) {
         for (index, register) in access.registers.iter().enumerate() {
             let values = convert::read(frame, *register);
+            let offset = index as u64 * u64::from(element);
+            if context.has_shared(space, lanes, offset + u64::from(element)) {
+                for_active(mask, |lane| {
+                    let at = (addresses[lane] + offset) as usize;
+                    store_bytes(&mut context.shared[at..at + element as usize], values[lane]);
+                });
+                continue;
+            }
             for lane in active(mask) {
-                let at = addresses[lane].wrapping_add(index as u64 * u64::from(element));
+                let at = addresses[lane].wrapping_add(offset);
                 let cell = context.private(space, lane, at, element)?;
                 cell.copy_from_slice(&values[lane].to_le_bytes()[..element as usize]);
             }

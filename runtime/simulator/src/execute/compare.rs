@@ -1,7 +1,7 @@
 //! Comparisons, predicates and selections.
 
 use super::{
-    lanes::{mask_of, set},
+    lanes::{each, mask_of, set},
     round,
     warp::Frame,
 };
@@ -59,21 +59,25 @@ pub(super) fn compare(frame: &Frame, comparison: &Comparison) -> u32 {
     let Comparison { relation, ty, a, b, .. } = *comparison;
     let (a, b) = (a as usize, b as usize);
     match ty {
-        Type::S32 => holds(relation, &frame.words[a].map(|x| x as i32), &frame.words[b].map(|x| x as i32)),
-        Type::S16 => holds(relation, &frame.words[a].map(|x| x as i16), &frame.words[b].map(|x| x as i16)),
-        Type::S64 => holds(relation, &frame.longs[a].map(|x| x as i64), &frame.longs[b].map(|x| x as i64)),
+        Type::S32 => holds(relation, &each(&frame.words[a], |x| x as i32), &each(&frame.words[b], |x| x as i32)),
+        Type::S16 => holds(relation, &each(&frame.words[a], |x| x as i16), &each(&frame.words[b], |x| x as i16)),
+        Type::S64 => holds(relation, &each(&frame.longs[a], |x| x as i64), &each(&frame.longs[b], |x| x as i64)),
         Type::U64 | Type::B64 => holds(relation, &frame.longs[a], &frame.longs[b]),
         Type::F32 => {
-            let floats = |register: usize| frame.words[register].map(|bits| f64::from(f32::from_bits(bits)));
+            let floats = |register: usize| each(&frame.words[register], |bits| f64::from(f32::from_bits(bits)));
             of_floats(comparison, &floats(a), &floats(b))
         }
-        Type::F64 => of_floats(comparison, &frame.longs[a].map(f64::from_bits), &frame.longs[b].map(f64::from_bits)),
+        Type::F64 => {
+            of_floats(comparison, &each(&frame.longs[a], f64::from_bits), &each(&frame.longs[b], f64::from_bits))
+        }
         Type::F16 | Type::Bf16 => {
             let format = if ty == Type::F16 { Format::F16 } else { Format::Bf16 };
-            let floats = |register: usize| frame.words[register].map(|bits| round::widen(bits & 0xffff, format));
+            let floats = |register: usize| each(&frame.words[register], |bits| round::widen(bits & 0xffff, format));
             of_floats(comparison, &floats(a), &floats(b))
         }
-        Type::U16 | Type::B16 => holds(relation, &frame.words[a].map(|x| x as u16), &frame.words[b].map(|x| x as u16)),
+        Type::U16 | Type::B16 => {
+            holds(relation, &each(&frame.words[a], |x| x as u16), &each(&frame.words[b], |x| x as u16))
+        }
         Type::U32 | Type::B32 => holds(relation, &frame.words[a], &frame.words[b]),
         // The decoder refuses these.
         Type::B8 | Type::U8 | Type::S8 | Type::B128 | Type::F16x2 | Type::Bf16x2 | Type::Pred => 0,

@@ -1,7 +1,7 @@
 //! Conversions between types, and between a register and its parts.
 
 use super::{
-    lanes::{Lanes, set},
+    lanes::{Lanes, each, set},
     round,
     warp::Frame,
 };
@@ -13,7 +13,7 @@ use crate::{
 /// The values of a register as 64 bits.
 pub(super) fn read(frame: &Frame, (bank, register): (Bank, Reg)) -> Lanes<u64> {
     match bank {
-        Bank::Word => frame.words[register as usize].map(u64::from),
+        Bank::Word => each(&frame.words[register as usize], u64::from),
         Bank::Long => frame.longs[register as usize],
         Bank::Predicate => std::array::from_fn(|lane| u64::from(frame.predicates[register as usize] >> lane & 1)),
     }
@@ -22,7 +22,7 @@ pub(super) fn read(frame: &Frame, (bank, register): (Bank, Reg)) -> Lanes<u64> {
 /// Writes the low bits of values to a register.
 pub(super) fn write(frame: &mut Frame, (bank, register): (Bank, Reg), mask: u32, values: &Lanes<u64>) {
     match bank {
-        Bank::Word => set(&mut frame.words, register, mask, &values.map(|value| value as u32)),
+        Bank::Word => set(&mut frame.words, register, mask, &each(values, |value| value as u32)),
         Bank::Long => set(&mut frame.longs, register, mask, values),
         Bank::Predicate => {
             let truths = super::lanes::mask_of(|lane| values[lane] & 1 != 0);
@@ -57,23 +57,24 @@ pub(super) fn convert(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg),
     if to.is_integer() && from.is_integer() && !conversion.sat {
         if let ((Bank::Word, source), (Bank::Long, target), 4, 8) = (a, d, from.size(), to.size()) {
             let source = &frame.words[source as usize];
-            let values = if from.is_signed() { source.map(|value| value as i32 as u64) } else { source.map(u64::from) };
+            let values =
+                if from.is_signed() { each(source, |value| value as i32 as u64) } else { each(source, u64::from) };
             return set(&mut frame.longs, target, mask, &values);
         }
         if let ((Bank::Long, source), (Bank::Word, target), 8, 4) = (a, d, from.size(), to.size()) {
-            let values = frame.longs[source as usize].map(|value| value as u32);
+            let values = each(&frame.longs[source as usize], |value| value as u32);
             return set(&mut frame.words, target, mask, &values);
         }
     }
-    let values = read(frame, a).map(|value| extend(value, from));
+    let values = each(&read(frame, a), |value| extend(value, from));
     let converted = match (format(to), format(from)) {
-        (None, None) => values.map(|value| integer(value, conversion, d.0)),
-        (Some(to), None) => values.map(|value| integer_to_float(value, to, conversion)),
+        (None, None) => each(&values, |value| integer(value, conversion, d.0)),
+        (Some(to), None) => each(&values, |value| integer_to_float(value, to, conversion)),
         (to, Some(from)) => {
-            let floats = values.map(|value| float(value, from, conversion.ftz));
+            let floats = each(&values, |value| float(value, from, conversion.ftz));
             match to {
-                Some(to) => floats.map(|x| float_to_float(x, conversion, to)),
-                None => floats.map(|x| float_to_integer(x, conversion, d.0)),
+                Some(to) => each(&floats, |x| float_to_float(x, conversion, to)),
+                None => each(&floats, |x| float_to_integer(x, conversion, d.0)),
             }
         }
     };
@@ -178,7 +179,7 @@ pub(super) fn split(frame: &mut Frame, ty: Type, parts: &[Reg], a: Reg, mask: u3
     let ones = u64::MAX >> (64 - bits);
     let values = read(frame, (if ty.size() == 8 { Bank::Long } else { Bank::Word }, a));
     for (index, part) in parts.iter().enumerate() {
-        let own = values.map(|value| (value >> (index * bits) & ones) as u32);
+        let own = each(&values, |value| (value >> (index * bits) & ones) as u32);
         set(&mut frame.words, *part, mask, &own);
     }
 }

@@ -76,7 +76,7 @@ fn fused(bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32, negates_product: bool
         let sum = wide(a[lane] ^ sign_a) * wide(b[lane]) + wide(c[lane] ^ sign_c);
         let value = sum as f32;
         values[lane] = value.to_bits();
-        is_rare |= sum.to_bits() & 0x1fff_ffff == 0x1000_0000 || value.abs() < f32::MIN_POSITIVE;
+        is_rare |= sum.to_bits() & 0x1fff_ffff == 0x1000_0000 || sum != 0.0 && value.abs() < f32::MIN_POSITIVE;
     }
     if is_rare {
         for lane in 0..32 {

@@ -19,9 +19,18 @@ pub(super) fn set<T: Copy>(bank: &mut [Lanes<T>], d: Reg, mask: u32, values: &La
     }
 }
 
+/// A function of the values of all lanes. A loop, because `array::map` is not vectorized.
+pub(super) fn each<T: Copy, U: Copy + Default>(values: &Lanes<T>, f: impl Fn(T) -> U) -> Lanes<U> {
+    let mut results = [U::default(); 32];
+    for (result, value) in results.iter_mut().zip(values) {
+        *result = f(*value);
+    }
+    results
+}
+
 /// `d = f(a)`
-pub(super) fn map1<T: Copy>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: impl Fn(T) -> T) {
-    let values = bank[r[1] as usize].map(f);
+pub(super) fn map1<T: Copy + Default>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: impl Fn(T) -> T) {
+    let values = each(&bank[r[1] as usize], f);
     set(bank, r[0], mask, &values);
 }
 
