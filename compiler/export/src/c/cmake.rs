@@ -14,8 +14,8 @@ pub(super) fn lists(package: &Package) -> String {
     )
 }
 
-/// The package's configuration, for `find_package`.
-pub(super) fn config(package: &Package) -> String {
+/// The package's configuration, for `find_package`, with the library of PyTorch's operators if there are some.
+pub(super) fn config(package: &Package, has_operators: bool) -> String {
     let name = &package.name;
     let mut objects: Vec<String> = objects(package).map(|(object, _)| object).collect();
     objects.sort();
@@ -42,5 +42,20 @@ pub(super) fn config(package: &Package) -> String {
          ${{CMAKE_CURRENT_LIST_DIR}})\ntarget_link_libraries({name}_kernels PUBLIC Threads::Threads \
          ${{CMAKE_DL_LIBS}})\n"
     );
+    if has_operators {
+        text.push_str(&operators(name));
+    }
     text
+}
+
+/// The library with operators of PyTorch. Nothing refers to its symbols, so the linker is told to keep it.
+fn operators(name: &str) -> String {
+    format!(
+        "if(TARGET torch)\n  enable_language(CXX)\n  add_library({name}_torch SHARED \
+         ${{CMAKE_CURRENT_LIST_DIR}}/{name}_torch.cpp)\n  add_library({name}::torch ALIAS {name}_torch)\n  \
+         target_compile_features({name}_torch PRIVATE cxx_std_20)\n  separate_arguments({name}_torch_flags UNIX_COMMAND \
+         \"${{TORCH_CXX_FLAGS}}\")\n  target_compile_options({name}_torch PRIVATE ${{{name}_torch_flags}})\n  \
+         target_link_libraries({name}_torch PRIVATE {name}_kernels torch)\n  target_link_options({name}_torch INTERFACE \
+         LINKER:--no-as-needed)\nendif()\n"
+    )
 }

@@ -1,13 +1,14 @@
 //! C sources that launch the kernels of a package, on GPUs and on the CPU, and a `CMake` package of them.
 //!
 //! The runtime (`weft.h`, `weft_launcher.h`, `weft_launcher.c`) is the same in every package; the package's own header and
-//! source have typed functions. Code for GPUs is in the source as bytes, code for the CPU is objects beside it.
+//! source have typed functions, and another source has operators of PyTorch. Code for GPUs is in the source as bytes, code for the CPU is objects beside it.
 
 mod cells;
 mod cmake;
 mod expr;
 mod functions;
 mod source;
+mod torch;
 mod types;
 
 use crate::{File, ImageFormat, Package};
@@ -26,11 +27,13 @@ pub(crate) fn files(package: &Package) -> Vec<File> {
     let name = &package.name;
     files.push(text(format!("{name}.h"), functions::header(package)));
     files.push(text(format!("{name}.c"), source::source(package)));
+    let operators = torch::source(package);
+    files.push(text("CMakeLists.txt".to_owned(), cmake::lists(package)));
+    files.push(text(format!("{name}Config.cmake"), cmake::config(package, operators.is_some())));
+    files.extend(operators.map(|source| text(format!("{name}_torch.cpp"), source)));
     for (object, bytes) in objects(package) {
         files.push(File { name: object, bytes: bytes.to_vec() });
     }
-    files.push(text("CMakeLists.txt".to_owned(), cmake::lists(package)));
-    files.push(text(format!("{name}Config.cmake"), cmake::config(package)));
     files
 }
 
