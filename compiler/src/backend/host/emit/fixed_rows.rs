@@ -36,7 +36,7 @@ use crate::{
                 strip::StripRow,
                 strips::Common,
             },
-            plan::{Guard, Segment, Specialized, analysis::fixed_rows},
+            plan::{Guard, Piece, Segment, analysis::fixed_rows},
         },
         llvm::Result,
     },
@@ -56,24 +56,20 @@ enum Body<'a> {
     /// The threads within bounds run the region's body.
     Some(fixed_rows::Whole),
     /// The threads of the steady state run this copy; the others run the region's body.
-    Specialized(&'a Specialized, fixed_rows::Whole),
+    Specialized(&'a Piece, fixed_rows::Whole),
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// How rows of the length that the code implies run a region; `None` if a copy does not pay or is not legal.
     pub(crate) fn known_rows<'a>(&self, segment: &'a Segment) -> Option<Known<'a>> {
         let width = self.plan.row_width?;
-        let is_other = segment.shape.is_some()
-            || segment.xor_partners.is_some()
-            || segment.excluded_range.is_some()
-            || segment.residue_class.is_some()
-            || segment.scaled_guard.is_some();
+        let is_other = segment.shape.is_some() || (segment.split.is_some() && segment.steady_state().is_none());
         if is_other || !segment.parallel {
             return None;
         }
         let whole = |body: &[Stmt]| fixed_rows::whole(self.plan, segment, body, width).filter(|_| self.parallel.masks);
         let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
-        let body = match &segment.steady_state {
+        let body = match segment.steady_state() {
             Some(steady_state) => Body::Specialized(steady_state, whole(&steady_state.body)?),
             None if has_bounds => Body::Some(whole(&segment.body)?),
             None if fixed_rows::is_short(self.emitter.function, &segment.body) => Body::All,

@@ -23,7 +23,7 @@ use crate::{
                 state::HostHooks,
                 watch::Watch,
             },
-            plan::{Guard, Segment, Specialized, XorPartners},
+            plan::{Guard, Segment, Split},
         },
         llvm::{FunctionEmitter, Result, internal},
     },
@@ -128,12 +128,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         };
         for_each_mention(function, &segment.body, &mut note);
         let mut roots: Vec<ExprId> = Vec::new();
-        let steady_state = segment.steady_state.iter().map(|Specialized { guard, .. }| guard);
-        let xor_partners = segment.xor_partners.iter();
-        let xor_partners =
-            xor_partners.flat_map(|XorPartners { sides, lower, upper }| [sides, &lower.guard, &upper.guard]);
-        let guards = segment.guard.iter().chain(&segment.excluded_range);
-        for Guard { recompute, rows, ranges } in guards.chain(steady_state).chain(xor_partners) {
+        let guards = segment.guard.iter().chain(segment.split.iter().flat_map(Split::guards));
+        for Guard { recompute, rows, ranges } in guards {
             roots.extend(recompute.iter().filter_map(|&local| self.plan.fixed.value(local)));
             roots.extend(rows.iter().map(|&(cond, _)| cond));
             roots.extend(ranges.iter().flat_map(|range| [range.value, range.bound]));

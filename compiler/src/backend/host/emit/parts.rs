@@ -6,9 +6,10 @@
 //! | `groups_of_row` | one for each group of 32 threads in a row |
 //! | `threads_of_residue_class` | one residue class: `x % modulus == residue` becomes a loop with a step |
 //! | `threads_of_xor_partners` | runs in which one bit is equal: there `i ^ bit` is `i + bit`, or `i - bit` |
+//! | `threads_of_scaled_guard` | a bound of an index that grows by more than one (`scaled.rs`) |
 //! | `three_parts` | prologue, steady state and epilogue: the steady state runs a body without boundary tests |
 //!
-//! The last three split the index set of the loop along `x`. That is legal because threads are not ordered within a
+//! The last four split the index set of the loop along `x`: [`Split`] says how, and `pieces_of_row` selects one of them. That is legal because threads are not ordered within a
 //! region. It pays because addresses in a part are linear in `x`, and its body has fewer divergent tests. If a
 //! condition of the split does not hold at run time, the row runs the region's own body.
 
@@ -22,7 +23,7 @@ use crate::backend::{
             kernel::KernelEmitter,
             position::{count, index},
         },
-        plan::{Guard, LANES, ResidueClass, Runs, Segment, Specialized, XorPartners},
+        plan::{Guard, LANES, Piece, Runs, Segment, Split, SplitBy},
     },
     llvm::{Result, internal},
 };
@@ -39,7 +40,7 @@ const MAX_SHUFFLED: u64 = 2;
 /// The copies of a region for threads whose xor partners are near.
 struct Near<'a, 'ctx> {
     /// The copies for threads in which the bit is clear, and for those in which it is set.
-    copies: [&'a Specialized; 2],
+    copies: [&'a Piece; 2],
     guards: &'a [GuardValues<'ctx>; 2],
     /// The value of `i` in `i ^ bit` for the first thread of the row.
     first: IntValue<'ctx>,
@@ -49,7 +50,10 @@ struct Near<'a, 'ctx> {
 }
 
 /// The first thread of a range of a row, and the one after its last.
-type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+pub(crate) type Bounds<'ctx> = (IntValue<'ctx>, IntValue<'ctx>);
+
+/// The `threadIdx.y` and `.z` of a row, and the linear index of its first thread.
+pub(crate) type Row<'ctx> = ([IntValue<'ctx>; 2], IntValue<'ctx>);
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Emits a region once for each warp. Its code identifies a thread by the linear index in `threadIdx.x` alone.
@@ -104,23 +108,50 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// Runs the threads `bounds` of a row, in pieces if the region is split.
+    pub(crate) fn pieces_of_row(&mut self, segment: &Segment, row: Row<'ctx>, bounds: Bounds<'ctx>) -> Result<()> {
+        let Some(split) = &segment.split else { return self.threads_of_row(segment, &segment.body, row, bounds) };
+        match (split.by, split.pieces.as_slice()) {
+            (SplitBy::ExcludedRange | SplitBy::SteadyState, [piece]) => self.three_parts(segment, piece, row, bounds),
+            (SplitBy::Bit, [lower, upper]) => {
+                self.threads_of_xor_partners(segment, &split.of, [lower, upper], row, bounds)
+            }
+            (SplitBy::ResidueClass { .. }, [piece]) => {
+                self.threads_of_residue_class(segment, split, piece, row, bounds)
+            }
+            (SplitBy::Scaled { bounds: n }, [piece]) => {
+                self.threads_of_scaled_guard(segment, (&split.of, n), piece, row, bounds)
+            }
+            (
+                SplitBy::ExcludedRange
+                | SplitBy::SteadyState
+                | SplitBy::Bit
+                | SplitBy::ResidueClass { .. }
+                | SplitBy::Scaled { .. },
+                _,
+            ) => internal("a split with another number of pieces"),
+        }
+    }
+
     /// Runs those of the threads `bounds` of a row that are in a residue class. If the modulus is not positive, the row
     /// runs the region's body.
-    pub(crate) fn threads_of_residue_class(
+    fn threads_of_residue_class(
         &mut self,
         segment: &Segment,
-        class: &ResidueClass,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+        split: &Split,
+        piece: &Piece,
+        row: Row<'ctx>,
+        (low, high): Bounds<'ctx>,
     ) -> Result<()> {
-        let of = self.guard_values(&class.of)?;
+        let SplitBy::ResidueClass { modulus: constant, other } = split.by else { return internal("no residue class") };
+        let of = self.guard_values(&split.of)?;
         let Some(&RangeValues { value: first, bound: residue, .. }) = of.ranges.first() else {
             return internal("a residue class without a residue");
         };
-        let guard = self.guard_values(&class.part.guard)?;
+        let guard = self.guard_values(&piece.guard)?;
         let (int, long) = (low.get_type(), first.get_type());
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
-        let (modulus, end) = match (class.modulus, of.ranges.get(1)) {
+        let (modulus, end) = match (constant, of.ranges.get(1)) {
             (Some(modulus), _) => (long.const_int(modulus.cast_unsigned(), true), None),
             (None, Some(&RangeValues { bound, .. })) => {
                 let (steps, whole) = (self.emitter.block("every"), self.emitter.block("no_step"));
@@ -142,11 +173,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let (low, high) = self.span(&guard, low, high)?;
         let (low, high) = (index(&self.emitter, low)?, index(&self.emitter, high)?);
         let builder = &self.emitter.builder;
-        let residue = if class.other { builder.build_int_sub(one, residue, "")? } else { residue };
+        let residue = if other { builder.build_int_sub(one, residue, "")? } else { residue };
         // The distance from the first thread to the next one in the residue class, as Python's `%` computes it.
         let number = builder.build_int_add(first, low, "")?;
         let ahead = builder.build_int_sub(residue, number, "")?;
-        let is_bit = class.modulus.is_some_and(|modulus| modulus & (modulus - 1) == 0);
+        let is_bit = constant.is_some_and(|modulus| modulus & (modulus - 1) == 0);
         let ahead = if is_bit {
             builder.build_and(ahead, builder.build_int_sub(modulus, one, "")?, "ahead")?
         } else {
@@ -165,7 +196,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let step = self.choose("llvm.smin", modulus, long.const_int(1 << 30, false).into())?;
         let narrow = |value| self.emitter.builder.build_int_truncate(value, int, "");
         let (start, high, step) = (narrow(start)?, narrow(high)?, narrow(step)?);
-        self.threads_at(segment, &class.part.body, row, ((start, high), step))?;
+        self.threads_at(segment, &piece.body, row, ((start, high), step))?;
         if let Some(end) = end {
             self.emitter.go(end)?;
             self.emitter.builder.position_at_end(end);
@@ -175,20 +206,20 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Runs the threads `bounds` of a row in runs whose partners are `bit` threads above, or below. If the bit does not
     /// qualify, the row runs the region's body.
-    pub(crate) fn threads_of_xor_partners(
+    fn threads_of_xor_partners(
         &mut self,
         segment: &Segment,
-        xor_partners: &XorPartners,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+        of: &Guard,
+        copies: [&Piece; 2],
+        row: Row<'ctx>,
+        (low, high): Bounds<'ctx>,
     ) -> Result<()> {
-        let sides = self.guard_values(&xor_partners.sides)?;
+        let sides = self.guard_values(of)?;
         let Some(&RangeValues { value: first, bound: bit, .. }) = sides.ranges.first() else {
             return internal("partners without a bit");
         };
         let long = first.get_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
-        let copies = [&xor_partners.lower, &xor_partners.upper];
         let guards = [self.guard_values(&copies[0].guard)?, self.guard_values(&copies[1].guard)?];
         let builder = &self.emitter.builder;
         let below = builder.build_int_sub(bit, one, "below")?;
@@ -330,17 +361,13 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Runs the threads `bounds` of a row in three parts: the steady state, which has a body without boundary tests,
-    /// and the prologue and epilogue around it.
-    pub(crate) fn three_parts(
-        &mut self,
-        segment: &Segment,
-        steady_state: &Specialized,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        bounds: (IntValue<'ctx>, IntValue<'ctx>),
-    ) -> Result<()> {
-        let (all, inner) = self.inner(&steady_state.guard, bounds)?;
-        self.threads_of_row(segment, &steady_state.body, row, inner)?;
+    /// Runs the threads `bounds` of a row in three parts: a piece for a range, such as the steady state, and the
+    /// prologue and epilogue around it, which run the region's body.
+    fn three_parts(&mut self, segment: &Segment, piece: &Piece, row: Row<'ctx>, bounds: Bounds<'ctx>) -> Result<()> {
+        let (all, inner) = self.inner(&piece.guard, bounds)?;
+        if !piece.body.is_empty() {
+            self.threads_of_row(segment, &piece.body, row, inner)?;
+        }
         self.either_side(segment, row, all, inner)
     }
 

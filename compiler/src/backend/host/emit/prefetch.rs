@@ -135,19 +135,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     }
 
     /// As [`Self::fetch_for_next_block`], for a range of threads in a row of any length. Only for kernels with
-    /// barriers, whose blocks are not merged, and for regions without a split index set.
+    /// barriers, whose blocks are not merged, and for regions without a split index set, except for that of a steady state.
     pub(crate) fn fetch_row_of_next_block(
         &mut self,
         segment: &Segment,
         row: [IntValue<'ctx>; 2],
         (low, high): (IntValue<'ctx>, IntValue<'ctx>),
     ) -> Result<()> {
-        let is_other =
-            segment.xor_partners.is_some() || segment.excluded_range.is_some() || segment.residue_class.is_some();
-        if !self.plan.has_barriers || is_other || segment.scaled_guard.is_some() {
+        let is_other = segment.split.is_some() && segment.steady_state().is_none();
+        if !self.plan.has_barriers || is_other {
             return Ok(());
         }
-        let body = segment.steady_state.as_ref().map_or(&segment.body, |steady_state| &steady_state.body);
+        let body = segment.steady_state().map_or(&segment.body, |steady_state| &steady_state.body);
         self.fetch_for_next_block(segment, body, row, &Lines::Between(low, high))
     }
 

@@ -1,4 +1,4 @@
-//! Guards whose index grows by more than one from thread to thread ([`ScaledGuard`]), as loop bounds.
+//! Guards whose index grows by more than one from thread to thread ([`SplitBy::Scaled`](crate::backend::host::plan::SplitBy)), as loop bounds.
 //!
 //! ```text
 //! for x in low..high:                     for x in low..min(high, ceil((n - first) / by)):
@@ -14,8 +14,13 @@ use inkwell::{IntPredicate, values::IntValue};
 use crate::{
     backend::{
         host::{
-            emit::{guard_values::RangeValues, kernel::KernelEmitter, position::index},
-            plan::{ScaledGuard, Segment},
+            emit::{
+                guard_values::RangeValues,
+                kernel::KernelEmitter,
+                parts::{Bounds, Row},
+                position::index,
+            },
+            plan::{Guard, Piece, Segment},
         },
         llvm::{Result, internal},
     },
@@ -34,13 +39,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(crate) fn threads_of_scaled_guard(
         &mut self,
         segment: &Segment,
-        scaled_guard: &ScaledGuard,
-        row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): (IntValue<'ctx>, IntValue<'ctx>),
+        (of, n_bounds): (&Guard, usize),
+        piece: &Piece,
+        row: Row<'ctx>,
+        (low, high): Bounds<'ctx>,
     ) -> Result<()> {
-        let of = self.guard_values(&scaled_guard.of)?;
+        let of = self.guard_values(of)?;
         let (pairs, []) = of.ranges.as_chunks::<2>() else { return internal("multiples of no number") };
-        let (bounds, others) = pairs.split_at(scaled_guard.bounds.min(pairs.len()));
+        let (bounds, others) = pairs.split_at(n_bounds.min(pairs.len()));
         let long = self.emitter.cx.types.context.i64_type();
         let (zero, one) = (long.const_zero(), long.const_int(1, false));
         let (part, whole) = (self.emitter.block("multiples"), self.emitter.block("no_multiples"));
@@ -82,7 +88,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let from = self.choose("llvm.smin", from, index(&self.emitter, high)?.into())?;
         let to = self.choose("llvm.smax", to, from.into())?;
-        let guard = self.guard_values(&scaled_guard.part.guard)?;
+        let guard = self.guard_values(&piece.guard)?;
         let (from, to) = self.span(&guard, from, to)?;
         if !others.is_empty() {
             // An index that is not negative at both ends of the range is not negative in between.
@@ -103,7 +109,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.build_conditional_branch(counts, next, whole)?;
             self.emitter.builder.position_at_end(next);
         }
-        self.threads_of_row(segment, &scaled_guard.part.body, row, (from, to))?;
+        self.threads_of_row(segment, &piece.body, row, (from, to))?;
         self.emitter.go(end)?;
 
         self.emitter.builder.position_at_end(whole);

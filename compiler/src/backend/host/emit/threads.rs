@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A guard whose value may wrap within a row splits the row after the largest integer. If the plan splits the index set
-//! of the region (steady state, residue class, xor partners, scaled guard), several loops along `x` replace the one.
+//! of the region, several loops along `x` replace the one (`parts.rs`).
 //!
 //! Threads are not ordered between two barriers, so any order of threads is legal. The loop along `x` is annotated as
 //! parallel only if [`Segment::parallel`] holds.
@@ -154,19 +154,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             this.spans(segment.guard.as_ref(), |this, bounds| {
                 this.fetch_ahead(segment, (row, first_thread), bounds)?;
                 let (at, row) = (row, (row, first_thread));
-                match (&segment.xor_partners, &segment.steady_state, &segment.excluded_range) {
-                    (Some(xor_partners), ..) => this.threads_of_xor_partners(segment, xor_partners, row, bounds),
-                    (None, Some(steady_state), _) => this.three_parts(segment, steady_state, row, bounds),
-                    (None, None, Some(outside)) => {
-                        let (all, inner) = this.inner(outside, bounds)?;
-                        this.either_side(segment, row, all, inner)
-                    }
-                    (None, None, None) => match (&segment.residue_class, &segment.scaled_guard) {
-                        (Some(class), _) => this.threads_of_residue_class(segment, class, row, bounds),
-                        (None, Some(scaled_guard)) => this.threads_of_scaled_guard(segment, scaled_guard, row, bounds),
-                        (None, None) => this.threads_of_row(segment, &segment.body, row, bounds),
-                    },
-                }?;
+                this.pieces_of_row(segment, row, bounds)?;
                 let (low, high) = bounds;
                 this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
                 this.fetch_row_of_next_block(segment, at, bounds)

@@ -238,7 +238,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.asked_lanes(segment, &segment.body, bounds, others)?;
         } else {
             let all = self.all_run(&ranges, zero, lanes)?;
-            let Some(steady_state) = segment.steady_state.as_ref().filter(|_| !self.is_aside()) else {
+            let Some(steady_state) = segment.steady_state().filter(|_| !self.is_aside()) else {
                 return self.all_or_some(segment, &segment.body, (all, ranges), end);
             };
             let GuardValues { ranges: inner, rows } = self.guard_values(&steady_state.guard)?;

@@ -207,15 +207,11 @@ impl Cx {
         for_each_segment(&mut cut.nodes, &mut |segment| visit(&mut peeler, module, segment));
     }
 
-    /// Calls `visit` on each segment that runs for each thread and for which `may_split` holds.
-    pub(crate) fn split_domains(
-        &mut self,
-        may_split: fn(&Segment) -> bool,
-        mut visit: impl FnMut(&mut Peeler<'_>, &mut Segment),
-    ) {
-        self.for_each_segment(|peeler, _, segment| {
-            if segment.runs == Runs::EachThread && segment.excluded_range.is_none() && may_split(segment) {
-                visit(peeler, segment);
+    /// Calls `visit` on each segment that runs for each thread and is not split.
+    pub(crate) fn split_domains(&mut self, mut visit: impl FnMut(&mut Peeler<'_>, &Module, &mut Segment)) {
+        self.for_each_segment(|peeler, module, segment| {
+            if segment.runs == Runs::EachThread && segment.split.is_none() {
+                visit(peeler, module, segment);
             }
         });
     }

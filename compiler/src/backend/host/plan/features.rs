@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::{
     backend::host::plan::{
         analysis::fixed_rows,
-        plan_ir::{ALL, Guard, Node, Plan, Runs, Segment, Strips, TransposedRows, Vectors},
+        plan_ir::{ALL, Guard, Node, Plan, Runs, Segment, SplitBy, Strips, TransposedRows, Vectors},
         prefetch::next_block::streams,
     },
     ir::{Block, Function},
@@ -128,16 +128,19 @@ impl Found<'_> {
         self.add("parallel-accesses", segment.parallel);
         self.add("access-prefetch", !segment.stride_prefetches.is_empty());
         self.add("prefetch-next-iteration", !segment.iteration_prefetches.is_empty());
-        self.add("steady-state-and-boundary", segment.steady_state.is_some());
-        self.add("excluded-range", segment.excluded_range.is_some());
-        self.add("xor-partner-split", segment.xor_partners.is_some());
-        self.add("residue-class-guard", segment.residue_class.is_some());
-        self.add("scaled-guard", segment.scaled_guard.is_some());
+        match segment.split.as_ref().map(|split| split.by) {
+            Some(SplitBy::SteadyState) => self.add("steady-state-and-boundary", true),
+            Some(SplitBy::ExcludedRange) => self.add("excluded-range", true),
+            Some(SplitBy::Bit) => self.add("xor-partner-split", true),
+            Some(SplitBy::ResidueClass { .. }) => self.add("residue-class-guard", true),
+            Some(SplitBy::Scaled { .. }) => self.add("scaled-guard", true),
+            None => {}
+        }
         self.add("scattered-stores", segment.scatters);
         let is_rewritten = self.plan.has_barriers && !self.plan.warp_blocks;
         self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
         if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
-            let bodies = [Some(&segment.body), segment.steady_state.as_ref().map(|steady_state| &steady_state.body)];
+            let bodies = [Some(&segment.body), segment.steady_state().map(|steady_state| &steady_state.body)];
             let is_whole = |body: &Block| fixed_rows::whole(self.plan, segment, body, width).is_some();
             let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
             let is_whole = has_bounds && bodies.into_iter().flatten().any(is_whole);

@@ -2,8 +2,8 @@
 
 use crate::{
     backend::host::plan::plan_ir::{
-        AliasCheck, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Plan, Privatized, Range, ResidueClass,
-        ScaledGuard, Segment, Specialized, StridePrefetch, Strips, TileShape, TransposedRows, XorPartners,
+        AliasCheck, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Range, Segment, Split,
+        StridePrefetch, Strips, TileShape, TransposedRows,
     },
     ir::{Block, ExprId, LocalId},
 };
@@ -162,12 +162,8 @@ impl<'a> Mentions<'a> {
             parallel: _,
             stride_prefetches,
             iteration_prefetches,
-            steady_state,
+            split,
             race_free: _,
-            excluded_range,
-            xor_partners,
-            residue_class,
-            scaled_guard,
             scatters: _,
             shape,
         } = segment;
@@ -177,7 +173,7 @@ impl<'a> Mentions<'a> {
         for locals in [locals, recompute, load, store] {
             self.locals.extend(locals);
         }
-        for guard in [lane_guard, guard, excluded_range] {
+        for guard in [lane_guard, guard] {
             self.maybe_guard(guard.as_ref());
         }
         if let Some((local, value)) = lane_max {
@@ -195,21 +191,12 @@ impl<'a> Mentions<'a> {
             self.exprs.push(*pointer);
             self.values(values);
         }
-        if let Some(XorPartners { sides, lower, upper }) = xor_partners {
-            self.guard(sides);
-            self.part(lower);
-            self.part(upper);
-        }
-        if let Some(ResidueClass { of, modulus: _, other: _, part }) = residue_class {
+        if let Some(Split { by: _, of, pieces }) = split {
             self.guard(of);
-            self.part(part);
-        }
-        if let Some(ScaledGuard { of, bounds: _, part }) = scaled_guard {
-            self.guard(of);
-            self.part(part);
-        }
-        if let Some(part) = steady_state {
-            self.part(part);
+            for Piece { guard, body } in pieces {
+                self.guard(guard);
+                self.blocks.push(body);
+            }
         }
     }
 
@@ -218,12 +205,6 @@ impl<'a> Mentions<'a> {
             self.locals.push(local);
             self.exprs.push(value);
         }
-    }
-
-    fn part(&mut self, part: &'a Specialized) {
-        let Specialized { guard, body } = part;
-        self.guard(guard);
-        self.blocks.push(body);
     }
 
     fn maybe_guard(&mut self, guard: Option<&Guard>) {

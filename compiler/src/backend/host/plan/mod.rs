@@ -42,9 +42,9 @@ pub(crate) use crate::backend::host::plan::{
     },
     plan_ir::{
         AliasCheck, COMBINED_ELEMENTS, Dividend, Division, Guard, IterationPrefetch, LANES, MAX_ROW, MAX_SEGMENTS,
-        MAX_THREADS, MaskId, MaskedLoop, Node, Plan, Privatized, Quotients, Range, ResidueClass, Runs, ScaledGuard,
-        Segment, Specialized, SplitCondition, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows,
-        TransposedStore, Vectors, XorPartners,
+        MAX_THREADS, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Quotients, Range, Runs, Segment, Split,
+        SplitBy, SplitCondition, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows, TransposedStore,
+        Vectors,
     },
     prefetch::next_block::{Stream, streams},
     sanitize::race_free::Pointers,

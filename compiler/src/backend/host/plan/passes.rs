@@ -26,7 +26,7 @@ use crate::{
             structurize,
         },
         plan_ir::{
-            CountMasks, LANES, MAX_SEGMENTS, Plan, Runs, Segment, for_each_guard, for_each_segment, guards::Peeler,
+            CountMasks, LANES, MAX_SEGMENTS, Plan, Runs, SplitBy, for_each_guard, for_each_segment, guards::Peeler,
             max_segments,
         },
         prefetch::{next_iteration, next_stride},
@@ -630,7 +630,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: |cx| cx.split_domains(|_| true, |peeler, segment| peeler.peel_excluded_range(segment)),
+        run: |cx| cx.split_domains(|peeler, _, segment| peeler.peel_excluded_range(segment)),
         why_here: "after guards, which take the interval around the body; a segment with such a range is not split again",
     },
     Pass {
@@ -648,9 +648,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: |cx| {
-            cx.split_domains(|it| it.xor_partners.is_none(), |peeler, segment| residue::find(peeler, segment, false));
-        },
+        run: |cx| cx.split_domains(|peeler, _, segment| residue::find(peeler, segment, false)),
         why_here: "after xor_partner; before steady_state: fewer threads are better than faster ones",
     },
     Pass {
@@ -659,7 +657,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: |cx| cx.split_domains(|it| it.xor_partners.is_none(), scaled::find),
+        run: |cx| cx.split_domains(|peeler, _, segment| scaled::find(peeler, segment)),
         why_here: "after residue; before steady_state, which handles unit strides only",
     },
     Pass {
@@ -668,7 +666,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes,
-        run: find_steady_state,
+        run: |cx| cx.split_domains(|peeler, _, segment| steady_state::find(peeler, segment)),
         why_here: "after the splits for special strides, with which it cannot be combined",
     },
     Pass {
@@ -677,7 +675,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: find_constant_residues,
+        run: |cx| cx.split_domains(|peeler, _, segment| residue::find(peeler, segment, true)),
         why_here: "after steady_state, which is better for a constant modulus if it applies",
     },
     Pass {
@@ -686,9 +684,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: |cx| {
-            cx.split_domains(|_| true, |peeler, segment| segment.scatters = scaled::scatters(peeler, &segment.body));
-        },
+        run: find_scatters,
         why_here: "after the passes that change bodies of segments",
     },
     Pass {
@@ -949,26 +945,18 @@ fn peel_guards(cx: &mut Cx) {
 }
 
 fn find_xor_partners(cx: &mut Cx) {
-    cx.for_each_segment(|peeler, module, segment| {
-        if segment.runs == Runs::EachThread && segment.excluded_range.is_none() {
-            xor_partner::find(peeler, &|id: SharedId| module.shared[id].kind == SharedKind::Cells, segment);
-        }
+    cx.split_domains(|peeler, module, segment| {
+        xor_partner::find(peeler, &|id: SharedId| module.shared[id].kind == SharedKind::Cells, segment);
     });
 }
 
-fn find_steady_state(cx: &mut Cx) {
-    let may_split = |it: &Segment| it.xor_partners.is_none() && it.residue_class.is_none() && it.scaled_guard.is_none();
-    cx.split_domains(may_split, steady_state::find);
-}
-
-fn find_constant_residues(cx: &mut Cx) {
-    let may_split = |it: &Segment| {
-        it.xor_partners.is_none()
-            && it.steady_state.is_none()
-            && it.scaled_guard.is_none()
-            && it.residue_class.is_none()
-    };
-    cx.split_domains(may_split, |peeler, segment| residue::find(peeler, segment, true));
+fn find_scatters(cx: &mut Cx) {
+    cx.for_each_segment(|peeler, _, segment| {
+        let by = segment.split.as_ref().map(|split| split.by);
+        if segment.runs == Runs::EachThread && by != Some(SplitBy::ExcludedRange) {
+            segment.scatters = scaled::scatters(peeler, &segment.body);
+        }
+    });
 }
 
 fn find_stride_prefetches(cx: &mut Cx) {

@@ -30,8 +30,8 @@ use crate::{
     backend::host::plan::{
         mentions::Mentions,
         plan_ir::{
-            AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Plan, Privatized, Range, Runs,
-            Segment, Specialized, StridePrefetch, Strips, TileShape, TransposedRows,
+            AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Range,
+            Runs, Segment, Split, SplitBy, StridePrefetch, Strips, TileShape, TransposedRows,
         },
     },
     ir::{Block, CompareOp, ExprId, Function, FunctionText, LocalId, Module, for_each_stmt},
@@ -337,12 +337,8 @@ impl Printer<'_> {
             parallel,
             stride_prefetches,
             iteration_prefetches,
-            steady_state,
+            split,
             race_free,
-            excluded_range,
-            xor_partners,
-            residue_class,
-            scaled_guard,
             scatters,
             shape,
         } = segment;
@@ -358,7 +354,11 @@ impl Printer<'_> {
         self.braced(&format!("{name}{runs}{}", masked(*active)), &comment, |this| {
             this.guard("guard", guard.as_ref());
             this.guard("lane guard", lane_guard.as_ref());
-            this.guard("excluded range", excluded_range.as_ref());
+            if let Some(Split { by: SplitBy::ExcludedRange, pieces, .. }) = split {
+                for piece in pieces {
+                    this.guard("excluded range", Some(&piece.guard));
+                }
+            }
             this.locals("locals", locals);
             this.locals("recompute", recompute);
             this.locals("load", load);
@@ -389,33 +389,38 @@ impl Printer<'_> {
             if !body.is_empty() {
                 this.braced("body", "", |this| this.statements(body));
             }
-            if let Some(part) = steady_state {
-                this.specialized("steady state", part);
-            }
-            if let Some(partners) = xor_partners {
-                this.guard("xor partners", Some(&partners.sides));
-                this.specialized("bit clear", &partners.lower);
-                this.specialized("bit set", &partners.upper);
-            }
-            if let Some(class) = residue_class {
-                let modulus = class.modulus.map_or_else(String::new, |modulus| format!(" modulo {modulus}"));
-                let other = if class.other { ", the other class" } else { "" };
-                let of = this.guard_text(&class.of);
-                this.line(&format!("residue class: {of}{modulus}{other}"));
-                this.specialized("class", &class.part);
-            }
-            if let Some(scaled) = scaled_guard {
-                let of = this.guard_text(&scaled.of);
-                this.line(&format!("scaled guard: {of}, the first {} are bounds", scaled.bounds));
-                this.specialized("scaled", &scaled.part);
+            if let Some(split) = split {
+                this.split(split);
             }
         });
     }
 
-    fn specialized(&mut self, name: &str, part: &Specialized) {
-        let Specialized { guard, body } = part;
-        let guard = self.guard_text(guard);
-        self.braced(&format!("{name} if {guard}"), "", |this| this.statements(body));
+    fn split(&mut self, Split { by, of, pieces }: &Split) {
+        let names: &[&str] = match by {
+            // Printed beside the guard.
+            SplitBy::ExcludedRange => return,
+            SplitBy::SteadyState => &["steady state"],
+            SplitBy::Bit => {
+                self.guard("xor partners", Some(of));
+                &["bit clear", "bit set"]
+            }
+            SplitBy::ResidueClass { modulus, other } => {
+                let modulus = modulus.map_or_else(String::new, |modulus| format!(" modulo {modulus}"));
+                let other = if *other { ", the other class" } else { "" };
+                let of = self.guard_text(of);
+                self.line(&format!("residue class: {of}{modulus}{other}"));
+                &["class"]
+            }
+            SplitBy::Scaled { bounds } => {
+                let of = self.guard_text(of);
+                self.line(&format!("scaled guard: {of}, the first {bounds} are bounds"));
+                &["scaled"]
+            }
+        };
+        for (name, Piece { guard, body }) in names.iter().zip(pieces) {
+            let guard = self.guard_text(guard);
+            self.braced(&format!("{name} if {guard}"), "", |this| this.statements(body));
+        }
     }
 
     fn stride_prefetch(&mut self, prefetch: &StridePrefetch) {

@@ -10,8 +10,8 @@
 //!   there. The bound of a range has the type of its value and is uniform in the row.
 //! - Masks: a node names only masks that the nodes around it have set, and a node inside of another one's guard has
 //!   that guard.
-//! - Domains: a segment has at most one split of its domain, so the parts are disjoint and cover it. Only a segment
-//!   that runs for each thread is split.
+//! - Domains: only a segment that runs for each thread is split. A split has as many pieces and values as its kind needs,
+//!   and no value of a piece's guard wraps.
 //! - Strips contain segments for each thread without masks and splits.
 //! - Jumps: `break` and `continue` are in a loop; a segment that jumps has masks for it.
 //!
@@ -24,7 +24,7 @@ use crate::{
     backend::host::plan::{
         analysis::{liveness::Uses, structure::holds_barrier},
         mentions::Mentions,
-        plan_ir::{Guard, MaskId, Node, Plan, Range, Runs, Segment, Specialized, Strips, TransposedRows},
+        plan_ir::{Guard, MaskId, Node, Piece, Plan, Range, Runs, Segment, Split, SplitBy, Strips, TransposedRows},
     },
     ir::{Block, CompareOp, ExprId, ExprKind, Function, LocalId, StmtKind, Type, for_each_stmt},
 };
@@ -295,8 +295,8 @@ impl<'a> Verifier<'a> {
             (ways_out.breaks && segment.on_break.is_empty()) || (ways_out.continues && segment.on_continue.is_empty());
         self.error(!jumps, || format!("{at} jumps out of a loop of the block without a mask"));
         self.guards(segment, &at, around);
-        self.domain(segment, &at);
-        for body in bodies(segment) {
+        self.split(segment, &at);
+        for body in segment.bodies() {
             for_each_stmt(body, &mut |stmt| {
                 for local in stmt.kind.assigned().into_iter().filter(|&local| !(self.varies)(local)) {
                     let name = name_of(self.function, local);
@@ -317,7 +317,7 @@ impl<'a> Verifier<'a> {
 
     /// The locals of a segment have values.
     fn values(&mut self, segment: &Segment, at: &str, around: &Around<'_>) {
-        for body in bodies(segment) {
+        for body in segment.bodies() {
             for_each_mention_once(self.function, body, &mut |local| {
                 if (self.varies)(local) && !segment.locals.contains(&local) {
                     let name = name_of(self.function, local);
@@ -379,7 +379,7 @@ impl<'a> Verifier<'a> {
             None => around.guard.is_empty(),
         };
         self.error(is_guarded, || format!("{at} does not begin with the guards around it"));
-        for guard in [&segment.guard, &segment.lane_guard, &segment.excluded_range] {
+        for guard in [&segment.guard, &segment.lane_guard] {
             self.guard(guard.as_ref(), at);
             self.row_conditions(guard.as_ref(), at);
         }
@@ -427,49 +427,46 @@ impl<'a> Verifier<'a> {
         self.error(is_remainder, || format!("a range of {at} has the factor {times} and the term {plus}"));
     }
 
-    /// The parts of a segment's domain.
-    fn domain(&mut self, segment: &Segment, at: &str) {
-        let Segment { steady_state, excluded_range, xor_partners, residue_class, scaled_guard, .. } = segment;
-        let is_special = residue_class.is_some() || scaled_guard.is_some();
-        let splits = [steady_state.is_some(), excluded_range.is_some(), xor_partners.is_some(), is_special];
-        let n_splits = splits.into_iter().filter(|&split| split).count();
-        self.error(n_splits <= 1, || format!("{at} has {n_splits} splits of its domain"));
-        let is_whole = n_splits == 0 || segment.runs == Runs::EachThread;
+    /// The split of a segment's domain.
+    fn split(&mut self, segment: &Segment, at: &str) {
+        let Some(Split { by, of, pieces }) = &segment.split else { return };
+        let is_whole = segment.runs == Runs::EachThread;
         self.error(is_whole, || format!("{at} does not run for each thread, but its domain is split"));
+        let n_pieces = if *by == SplitBy::Bit { 2 } else { 1 };
+        self.error(pieces.len() == n_pieces, || format!("{at} is split in {} pieces", pieces.len()));
+        self.guard(Some(of), at);
+        let n_ranges = of.ranges.len();
         let wraps = |guard: &Guard| guard.ranges.iter().any(|range| range.wraps);
-        if let Some(range) = excluded_range {
-            self.error(!range.is_empty() && !wraps(range), || {
-                format!("{at} has an excluded range that wraps or is empty")
-            });
+        for Piece { guard, body } in pieces {
+            self.guard(Some(guard), at);
+            // The emitted code tests for each row that no value of the guards of xor partners wraps.
+            let is_exact = *by == SplitBy::Bit || !wraps(guard);
+            self.error(is_exact, || format!("{at} has a piece whose guard may wrap"));
+            if *by == SplitBy::ExcludedRange {
+                self.row_conditions(Some(guard), at);
+                let is_range = !guard.is_empty() && body.is_empty();
+                self.error(is_range, || format!("{at} has an excluded range that is empty or does something"));
+            }
         }
-        let part = |this: &mut Self, part: &Specialized| {
-            this.guard(Some(&part.guard), at);
-            this.error(!wraps(&part.guard), || format!("{at} has a part whose guard may wrap"));
-        };
-        if let Some(steady_state) = steady_state {
-            part(self, steady_state);
-        }
-        if let Some(partners) = xor_partners {
-            self.guard(Some(&partners.sides), at);
-            let is_one = partners.sides.ranges.len() == 1 && partners.sides.rows.is_empty();
-            self.error(is_one, || format!("{at} is not split by one bit"));
-            // The emitted code tests for each row that no value of these guards wraps.
-            self.guard(Some(&partners.lower.guard), at);
-            self.guard(Some(&partners.upper.guard), at);
-        }
-        if let Some(class) = residue_class {
-            let n_ranges = if class.modulus.is_some() { 1 } else { 2 };
-            let is_class = class.of.ranges.len() == n_ranges && class.modulus.is_none_or(|modulus| modulus >= 2);
-            self.error(is_class, || format!("{at} has a residue class without a modulus"));
-            let is_other = !class.other || class.modulus == Some(2);
-            self.error(is_other, || format!("{at} runs for the other one of more than two classes"));
-            part(self, &class.part);
-        }
-        if let Some(scaled) = scaled_guard {
-            let n_ranges = scaled.of.ranges.len();
-            let is_scaled = n_ranges.is_multiple_of(2) && scaled.bounds <= n_ranges / 2;
-            self.error(is_scaled, || format!("{at} has a scaled guard without two ranges for each index"));
-            part(self, &scaled.part);
+        match *by {
+            SplitBy::ExcludedRange | SplitBy::SteadyState => {
+                self.error(of.is_empty(), || format!("{at} is split by a range, but has values of another split"));
+            }
+            SplitBy::Bit => {
+                let is_one = n_ranges == 1 && of.rows.is_empty();
+                self.error(is_one, || format!("{at} is not split by one bit"));
+            }
+            SplitBy::ResidueClass { modulus, other } => {
+                let n_values = if modulus.is_some() { 1 } else { 2 };
+                let is_class = n_ranges == n_values && modulus.is_none_or(|modulus| modulus >= 2);
+                self.error(is_class, || format!("{at} has a residue class without a modulus"));
+                let is_other = !other || modulus == Some(2);
+                self.error(is_other, || format!("{at} runs for the other one of more than two classes"));
+            }
+            SplitBy::Scaled { bounds } => {
+                let is_scaled = n_ranges.is_multiple_of(2) && bounds <= n_ranges / 2;
+                self.error(is_scaled, || format!("{at} has a scaled guard without two ranges for each index"));
+            }
         }
     }
 
@@ -503,11 +500,7 @@ impl<'a> Verifier<'a> {
     fn lanes(&mut self, nodes: &[Node]) {
         for node in nodes {
             if let Node::Segment(segment) = node {
-                let is_plain = segment.runs == Runs::EachThread
-                    && segment.active.is_none()
-                    && segment.excluded_range.is_none()
-                    && segment.steady_state.is_none()
-                    && segment.xor_partners.is_none();
+                let is_plain = segment.runs == Runs::EachThread && segment.active.is_none() && segment.split.is_none();
                 self.error(is_plain, || "a segment of a strip has a mask or a split domain".to_owned());
             }
             node.parts().iter().for_each(|part| self.lanes(part));
@@ -539,14 +532,6 @@ impl<'a> Verifier<'a> {
 fn name_of(function: &Function, local: LocalId) -> String {
     let name = function.locals.get(local).map_or("?", |local| local.name.as_str());
     format!("${name}.{}", local.index())
-}
-
-/// The body of a segment and its copies for parts of the domain.
-fn bodies(segment: &Segment) -> Vec<&Block> {
-    let parts = segment.steady_state.iter().chain(segment.xor_partners.iter().flat_map(|of| [&of.lower, &of.upper]));
-    let parts = parts.chain(segment.residue_class.iter().map(|class| &class.part));
-    let parts = parts.chain(segment.scaled_guard.iter().map(|scaled| &scaled.part));
-    std::iter::once(&segment.body).chain(parts.map(|part| &part.body)).collect()
 }
 
 /// Calls `visit` once on each local that a block mentions.

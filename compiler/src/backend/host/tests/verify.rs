@@ -4,7 +4,7 @@ use weft_artifact::Scalar;
 
 use crate::{
     backend::host::{
-        plan::{Guard, Node, Plan, Range, Runs, Segment, Specialized, Strips, Vectors},
+        plan::{Guard, Node, Piece, Plan, Range, Runs, Segment, Split, SplitBy, Strips, Vectors},
         tests::harness::module,
     },
     ir::{Block, CompareOp, Const, Expr, ExprId, ExprKind, LocalId, Stmt, StmtKind, Type},
@@ -257,33 +257,50 @@ fn masks_are_set_around_their_nodes() {
 }
 
 #[test]
-fn a_domain_is_split_once() {
-    let part = |body: &Block| Some(Specialized { guard: Guard::default(), body: body.clone() });
+fn a_split_has_the_pieces_of_its_kind() {
+    let split =
+        |by: SplitBy, guard: Guard, body: &Block| Some(Split::by_range(by, Piece { guard, body: body.clone() }));
     let change = |plan: &mut Plan| {
-        let (value, bound) = (ExprKind::Const(Const::Int(0)), ExprKind::Const(Const::Int(1)));
-        let (value, bound) = (expr(plan, value, Type::I64), expr(plan, bound, Type::I64));
         let segment = segment(plan, &|_| true);
-        segment.steady_state = part(&segment.body);
-        segment.excluded_range = Some(guard(range(value, CompareOp::Lt, bound)));
+        segment.split = split(SplitBy::Bit, Guard::default(), &segment.body);
     };
-    rejects(plan(), change, "segment 1 has 2 splits of its domain");
+    rejects(plan(), change, "segment 1 is split in 1 pieces");
     let change = |plan: &mut Plan| {
         let segment = segment(plan, &|_| true);
-        segment.steady_state = part(&segment.body);
+        segment.split = split(SplitBy::SteadyState, Guard::default(), &segment.body);
         segment.runs = Runs::OneThread;
     };
     rejects(plan(), change, "does not run for each thread, but its domain is split");
-    let change = |plan: &mut Plan| segment(plan, &|_| true).excluded_range = Some(Guard::default());
-    rejects(plan(), change, "has an excluded range that wraps or is empty");
+    let change = |plan: &mut Plan| {
+        segment(plan, &|_| true).split = split(SplitBy::ExcludedRange, Guard::default(), &Block::new());
+    };
+    rejects(plan(), change, "has an excluded range that is empty or does something");
     let change = |plan: &mut Plan| {
         let value = expr(plan, ExprKind::Const(Const::Int(0)), Type::I64);
         let segment = segment(plan, &|_| true);
-        let mut steady_state = part(&segment.body);
         let wrapping = Range { wraps: true, ..range(value, CompareOp::Lt, value) };
-        steady_state.as_mut().expect("a part").guard = guard(wrapping);
-        segment.steady_state = steady_state;
+        segment.split = split(SplitBy::SteadyState, guard(wrapping), &segment.body);
     };
-    rejects(plan(), change, "has a part whose guard may wrap");
+    rejects(plan(), change, "has a piece whose guard may wrap");
+    let change = |plan: &mut Plan| {
+        let value = expr(plan, ExprKind::Const(Const::Int(0)), Type::I64);
+        let segment = segment(plan, &|_| true);
+        segment.split = split(SplitBy::SteadyState, Guard::default(), &segment.body).map(|mut split| {
+            split.of = guard(range(value, CompareOp::Lt, value));
+            split
+        });
+    };
+    rejects(plan(), change, "is split by a range, but has values of another split");
+    for (by, message) in [
+        (SplitBy::ResidueClass { modulus: Some(2), other: false }, "has a residue class without a modulus"),
+        (SplitBy::Scaled { bounds: 1 }, "has a scaled guard without two ranges for each index"),
+    ] {
+        let change = |plan: &mut Plan| {
+            let segment = segment(plan, &|_| true);
+            segment.split = split(by, Guard::default(), &segment.body);
+        };
+        rejects(plan(), change, message);
+    }
 }
 
 #[test]
@@ -302,7 +319,9 @@ fn strips_have_plain_lanes() {
         let strips = strips_of(plan);
         for node in &mut strips.nodes {
             if let Node::Segment(segment) = node {
-                segment.excluded_range = strips.guard.clone();
+                let guard = strips.guard.clone().unwrap_or_default();
+                let nothing = Piece { guard, body: Block::new() };
+                segment.split = Some(Split::by_range(SplitBy::ExcludedRange, nothing));
             }
         }
     };

@@ -11,7 +11,7 @@
 //! A clamp or a test in a loop over neighbors prevents the interchange of this loop with the thread loop
 //! (`loops/interchange`), although only threads near a border need it. This pass replaces such a body with two guarded
 //! statements. The first is the copy that `domain/steady_state` makes, for the threads that are near no border; its
-//! loops can be interchanged. The second is the original body for all other threads ([`Segment::excluded_range`]).
+//! loops can be interchanged. The second is the original body for all other threads ([`SplitBy::ExcludedRange`](crate::backend::host::plan::plan_ir::SplitBy)).
 //!
 //! Legal if neither part leaves the body by a jump and the guards consist of parameters and registers alone, so that
 //! they can be tested before anything is assigned.
@@ -25,7 +25,7 @@ use crate::{
     analysis::{Rematerializable, escapes},
     backend::host::plan::{
         analysis::block_uniformity::all_own,
-        plan_ir::{Guard, Range, Segment, Specialized, guards::Peeler},
+        plan_ir::{Guard, Piece, Range, Segment, guards::Peeler},
     },
     ir::{
         BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp,
@@ -87,7 +87,7 @@ fn divided(function: &Function, body: &Block, passes: Passes) -> Option<(Functio
     let mut segment = Segment { body: body.clone(), ..Segment::default() };
     peeler.peel(&mut segment);
     (passes.find_steady_state)(&mut peeler, &mut segment);
-    let Specialized { guard: inner, body: mut inside } = segment.steady_state.take()?;
+    let Piece { guard: inner, body: mut inside } = segment.split.take()?.pieces.pop()?;
     if escapes(&inside).any() || escapes(&segment.body).any() {
         return None;
     }

@@ -21,7 +21,7 @@ use crate::{
             strides::{Form, Forms},
             structure::conjuncts,
         },
-        plan_ir::{Guard, Range, ResidueClass, Segment, guards::Peeler},
+        plan_ir::{Guard, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Class, CompareOp, Const, ExprId, Function, Leaf, Space, Stmt, StmtKind, Type, UnaryOp,
@@ -88,7 +88,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     }
     let span = last.span;
     parts.remove(at);
-    let Some(part) = peeler.without(segment, parts) else { return };
+    let Some(piece) = peeler.without(segment, parts) else { return };
     let function = &mut *peeler.function;
     let bound = match found.residue {
         Some(residue) => function.copy_expr(residue),
@@ -109,7 +109,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     };
     let mut of = Guard { ranges, ..Guard::default() };
     peeler.complete(&mut of);
-    segment.residue_class = Some(ResidueClass { of, modulus, other: found.other, part });
+    let by = SplitBy::ResidueClass { modulus, other: found.other };
+    segment.split = Some(Split { by, of, pieces: vec![piece] });
 }
 
 /// Matches a condition, or its negation, as a condition on a remainder.

@@ -26,7 +26,7 @@ use crate::{
             strides::{Form, Forms, mirrored},
             structure::conjuncts,
         },
-        plan_ir::{Guard, Range, ScaledGuard, Segment, Specialized, guards::Peeler},
+        plan_ir::{Guard, Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
@@ -55,21 +55,20 @@ const MAX_DEPTH: u32 = 12;
 /// indices, provided that an index grows by a number that is not a constant.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let before = peeler.function.exprs.len();
-    segment.scaled_guard = bounded(peeler, segment).or_else(|| {
+    segment.split = bounded(peeler, segment).or_else(|| {
         let body: Block = peeler.function.copy_stmts(&segment.body);
         let mut ranges = Vec::new();
-        let part = Specialized { guard: Guard::default(), body };
-        let apart = not_negative(peeler, &part.body, &mut ranges);
-        apart.then(|| ScaledGuard { of: Guard { ranges, ..Guard::default() }, bounds: 0, part })
+        let apart = not_negative(peeler, &body, &mut ranges);
+        apart.then(|| split(ranges, 0, Piece { guard: Guard::default(), body }))
     });
-    match &mut segment.scaled_guard {
-        Some(scaled_guard) => peeler.complete(&mut scaled_guard.of),
+    match &mut segment.split {
+        Some(split) => peeler.complete(&mut split.of),
         None => peeler.function.exprs.truncate(before),
     }
 }
 
 /// The part of a segment whose guard is a scaled bound.
-fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<ScaledGuard> {
+fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Split> {
     let (last, before) = segment.body.split_last()?;
     let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return None };
     if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
@@ -90,9 +89,14 @@ fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<ScaledGuard> {
     if bounds == 0 {
         return None;
     }
-    let part = peeler.without(segment, left)?;
-    not_negative(peeler, &part.body, &mut ranges);
-    Some(ScaledGuard { of: Guard { ranges, ..Guard::default() }, bounds, part })
+    let piece = peeler.without(segment, left)?;
+    not_negative(peeler, &piece.body, &mut ranges);
+    Some(split(ranges, bounds, piece))
+}
+
+fn split(ranges: Vec<Range>, bounds: usize, piece: Piece) -> Split {
+    let of = Guard { ranges, ..Guard::default() };
+    Split { by: SplitBy::Scaled { bounds }, of, pieces: vec![piece] }
 }
 
 /// Two ranges for a comparison of a value that grows from thread to thread: the first thread's value with the bound,

@@ -24,7 +24,7 @@ use crate::{
     analysis::any_expr,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        plan_ir::{Guard, Range, Segment, Specialized, XorPartners, guards::Peeler},
+        plan_ir::{Guard, Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, SharedId, Stmt, StmtKind,
@@ -75,14 +75,14 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
         let body = copy.block(&segment.body);
         let mut part = Segment { body, on_return: segment.on_return.clone(), ..Segment::default() };
         peeler.peel(&mut part);
-        Specialized { guard: part.guard.unwrap_or_default(), body: part.body }
+        Piece { guard: part.guard.unwrap_or_default(), body: part.body }
     };
-    let (lower, upper) = (copy(false), copy(true));
+    let pieces = vec![copy(false), copy(true)];
     let (value, bound) = (peeler.function.copy_expr(index), peeler.function.copy_expr(bits));
     let range = Range { value, op: CompareOp::Ge, bound, times: 1, plus: 0, wraps: false };
-    let mut sides = Guard { ranges: vec![range], ..Guard::default() };
-    peeler.complete(&mut sides);
-    segment.xor_partners = Some(XorPartners { sides, lower, upper });
+    let mut of = Guard { ranges: vec![range], ..Guard::default() };
+    peeler.complete(&mut of);
+    segment.split = Some(Split { by: SplitBy::Bit, of, pieces });
 }
 
 /// How a value changes from thread to thread.

@@ -23,7 +23,7 @@ use crate::{
     analysis::{Rematerializable, for_each_read},
     backend::host::plan::{
         analysis::{divergence::Uniformity, guarded, strides::Forms},
-        plan_ir::{Guard, Segment, Specialized, SplitCondition},
+        plan_ir::{Guard, Piece, Segment, Split, SplitBy, SplitCondition},
     },
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
 };
@@ -69,7 +69,7 @@ impl Peeler<'_> {
     }
 
     /// Handles a segment that consists of a negated interval test, such as `if not (i > 0 and i < n - 1): …`: the
-    /// interval becomes [`Segment::excluded_range`], the range of threads that do not run the body.
+    /// interval becomes [`SplitBy::ExcludedRange`], the range of threads that do not run the body.
     pub(crate) fn peel_excluded_range(&self, segment: &mut Segment) {
         let [Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }] = segment.body.as_mut_slice() else { return };
         let ExprKind::Unary(UnaryOp::Not, inner) = self.function.exprs[*cond].kind else { return };
@@ -89,7 +89,8 @@ impl Peeler<'_> {
         if otherwise.is_empty() && interval && !parts.guard.is_empty() && !is_one {
             segment.body = std::mem::take(then);
             self.complete(&mut parts.guard);
-            segment.excluded_range = Some(parts.guard);
+            let nothing = Piece { guard: parts.guard, body: Block::new() };
+            segment.split = Some(Split::by_range(SplitBy::ExcludedRange, nothing));
         }
     }
 
@@ -108,7 +109,7 @@ impl Peeler<'_> {
 
     /// A copy of a segment whose last statement is a branch, with `parts` as the only conditions of this branch that are
     /// still tested. `None` if a value of its guard may wrap.
-    pub(crate) fn without(&mut self, segment: &Segment, parts: Vec<ExprId>) -> Option<Specialized> {
+    pub(crate) fn without(&mut self, segment: &Segment, parts: Vec<ExprId>) -> Option<Piece> {
         let (last, before) = segment.body.split_last()?;
         let StmtKind::If { then, .. } = &last.kind else { return None };
         let span = last.span;
@@ -123,7 +124,7 @@ impl Peeler<'_> {
         self.peel(&mut part);
         let guard = part.guard.unwrap_or_default();
         let exact = !guard.ranges.iter().any(|range| range.wraps);
-        exact.then_some(Specialized { guard, body: part.body })
+        exact.then_some(Piece { guard, body: part.body })
     }
 
     /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is

@@ -5,7 +5,7 @@
 //!
 //! Passes know each other only through these types. `plan` is the plan of a kernel. `arrays`, `loops`, `quotients` and
 //! `rewrites` are what passes record for later passes and for the emitter. `guards` moves the guards of a segment's body
-//! into its bounds, and `cells` builds accesses of shared memory with one element for each thread. `refusals` are the reasons
+//! into its bounds, `split` describes the parts of a row, and `cells` builds accesses of shared memory with one element for each thread. `refusals` are the reasons
 //! why passes leave loops as they are, and `record` keeps them for remarks.
 
 mod arrays;
@@ -17,6 +17,7 @@ mod quotients;
 mod record;
 mod refusals;
 mod rewrites;
+mod split;
 
 pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized};
 pub(crate) use loops::{Coalesced, ExitAssignments, InterchangedLoops, LaneTripCounts, MaskedLoop, Stride};
@@ -25,6 +26,7 @@ pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use record::Record;
 pub(crate) use refusals::{Divergence, Masks, Ordered, Refusal, Refused, Transformation};
 pub(crate) use rewrites::{ALL, Rewrites};
+pub(crate) use split::{Piece, Split, SplitBy};
 
 use crate::{
     ir::{Block, CompareOp, ExprId, Function, LocalId, SharedId, Stmt},
@@ -305,21 +307,10 @@ pub(crate) struct Segment {
     /// Loads of the next iteration of the enclosing loop to prefetch.
     /// [`next_iteration`](super::prefetch::next_iteration) finds them.
     pub iteration_prefetches: Vec<IterationPrefetch>,
-    /// The steady-state copy of the body. [`steady_state`](super::domain::steady_state) creates it.
-    pub steady_state: Option<Specialized>,
+    /// The parts of the threads, among those that pass the guard, that run a copy of the body.
+    pub split: Option<Split>,
     /// In sanitized code: shared arrays whose reads cannot race. [`race_free`](super::sanitize::race_free) finds them.
     pub race_free: Vec<SharedId>,
-    /// A range of threads, among those that pass the guard, that do nothing. The threads on both sides of it run the
-    /// body.
-    pub excluded_range: Option<Guard>,
-    /// The copies of the body for XOR partners. [`xor_partner`](super::domain::xor_partner) creates them.
-    pub xor_partners: Option<XorPartners>,
-    /// The body for the threads of one residue class, if no other thread has an effect.
-    /// [`residue`](super::domain::residue) creates it.
-    pub residue_class: Option<ResidueClass>,
-    /// The body for indices with a non-unit stride, without tests for negative indices. It may run for the threads up
-    /// to a computed position alone, if no other thread has an effect. [`scaled`](super::domain::scaled) creates it.
-    pub scaled_guard: Option<ScaledGuard>,
     /// The threads store at an unknown distance from each other: the loop is not vectorized.
     pub scatters: bool,
     /// The segment runs for the cells of a tile in place of the block's threads.
@@ -357,44 +348,6 @@ pub(crate) enum Runs {
     OneThread,
 }
 
-/// Two copies of a body that accesses the element of an XOR partner, whose index differs in one bit.
-#[derive(Clone, Debug)]
-pub(crate) struct XorPartners {
-    /// One range, whose value is the thread's index, and whose bound is the bit.
-    pub sides: Guard,
-    /// The copy for threads whose bit is clear.
-    pub lower: Specialized,
-    /// The copy for threads whose bit is set.
-    pub upper: Specialized,
-}
-
-/// A body that runs for the threads of one residue class.
-#[derive(Clone, Debug)]
-pub(crate) struct ResidueClass {
-    /// A range whose value is the dividend and whose bound is the residue. A second range has the modulus as its bound,
-    /// if that is not a constant.
-    pub of: Guard,
-    /// The modulus, if it is a constant.
-    pub modulus: Option<i64>,
-    /// The modulus is 2, and the class is that of the other residue.
-    pub other: bool,
-    /// The body without the condition, and its guard within the class.
-    pub part: Specialized,
-}
-
-/// A body whose indices grow by more than one from thread to thread.
-#[derive(Clone, Debug)]
-pub(crate) struct ScaledGuard {
-    /// Two ranges for each index. The first has the value for the row's first thread and the value it is compared with;
-    /// the bound of the second is the growth per thread.
-    pub of: Guard,
-    /// The first `bounds` indices limit the threads, if their growth is positive: each of their conditions holds for
-    /// the threads up to a position, or from it on. The other indices are nonnegative for these threads.
-    pub bounds: usize,
-    /// The body without the condition and without tests for negative indices, and its guard within the bounds.
-    pub part: Specialized,
-}
-
 /// A unit-stride load of a thread loop, and the distance to the address of the next iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct StridePrefetch {
@@ -417,15 +370,6 @@ pub(crate) struct IterationPrefetch {
     pub values: Vec<(LocalId, ExprId)>,
     /// The strips after the segment emit the prefetches, if rows have the expected length.
     pub by_strips: bool,
-}
-
-/// A copy of a segment's body, specialized for a range of its threads.
-#[derive(Clone, Debug)]
-pub(crate) struct Specialized {
-    /// The guard that selects these threads, among those that pass the segment's guard.
-    pub guard: Guard,
-    /// The segment's body without the code that has no effect for them.
-    pub body: Block,
 }
 
 /// A body that is cut at its barriers.
@@ -506,6 +450,19 @@ pub(crate) struct SplitCondition {
     pub guard: Guard,
     /// The conjuncts that each thread tests, and whether each is negated.
     pub residual: Vec<(ExprId, bool)>,
+}
+
+impl Segment {
+    /// The copy of the body for the steady state.
+    pub(crate) fn steady_state(&self) -> Option<&Piece> {
+        self.split.as_ref().filter(|split| split.by == SplitBy::SteadyState)?.pieces.first()
+    }
+
+    /// The body and its copies for parts of the threads.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Block> {
+        let pieces = self.split.iter().flat_map(|split| &split.pieces);
+        std::iter::once(&self.body).chain(pieces.map(|piece| &piece.body))
+    }
 }
 
 impl Node {

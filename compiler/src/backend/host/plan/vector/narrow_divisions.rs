@@ -43,12 +43,7 @@ pub(crate) fn narrow(peeler: &mut Peeler<'_>, segment: &Segment) {
         return;
     }
     let mut found = Vec::new();
-    let copies = segment.xor_partners.iter().flat_map(|partners| [&partners.lower, &partners.upper]);
-    let copies = copies
-        .chain(&segment.steady_state)
-        .chain(segment.residue_class.iter().map(|class| &class.part))
-        .chain(segment.scaled_guard.iter().map(|guard| &guard.part));
-    for body in std::iter::once(&segment.body).chain(copies.map(|copy| &copy.body)) {
+    for body in segment.bodies() {
         collect(peeler, body, &mut found);
     }
     for Division { id, dividend, by, is_quotient } in found {

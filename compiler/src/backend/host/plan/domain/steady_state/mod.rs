@@ -35,7 +35,7 @@ use crate::{
             strides::{Form, Forms},
             structure::counter,
         },
-        plan_ir::{Range, Segment, Specialized, guards::Peeler},
+        plan_ir::{Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         Block, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
@@ -86,7 +86,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         return;
     }
     peeler.complete(&mut guard);
-    segment.steady_state = Some(Specialized { guard, body });
+    segment.split = Some(Split::by_range(SplitBy::SteadyState, Piece { guard, body }));
 }
 
 /// A condition on the row, or its negation, as a range of values that are uniform along the row: `0 <= y`.

@@ -38,7 +38,7 @@ use crate::{
     backend::host::plan::{
         analysis::vectorizable,
         plan_ir::{
-            Guard, InterchangedLoops, MaskedLoop, Node, Refusal, Refused, Runs, Segment, Stride, Strips,
+            Guard, InterchangedLoops, MaskedLoop, Node, Refusal, Refused, Runs, Segment, SplitBy, Stride, Strips,
             Transformation, for_each_segment, for_each_split, guards::Peeler,
         },
     },
@@ -259,13 +259,18 @@ impl Maker<'_> {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
                     || self.uniform_conditions(segment, guard).is_some()
                     || (self.ragged && in_loop && after(segment, guard).is_some());
-                let Segment { active, steady_state, excluded_range, xor_partners, runs, body, .. } = segment.as_ref();
+                let Segment { active, split, runs, body, .. } = segment.as_ref();
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
                 // accesses.
-                let whole = (steady_state.is_none() && xor_partners.is_none()) || !self.strided.is_empty();
+                let is_whole = match split.as_ref().map(|split| split.by) {
+                    // The body is invalid for the threads of the range.
+                    Some(SplitBy::ExcludedRange) => false,
+                    Some(SplitBy::SteadyState | SplitBy::Bit) => !self.strided.is_empty(),
+                    Some(SplitBy::ResidueClass { .. } | SplitBy::Scaled { .. }) | None => true,
+                };
                 unless(*runs != Runs::EachThread, Refusal::OtherThreads)?;
                 unless(!same, Refusal::OwnGuard)?;
-                unless(!whole || excluded_range.is_some(), Refusal::PartsOfRows)?;
+                unless(!is_whole, Refusal::PartsOfRows)?;
                 unless(active.is_some(), Refusal::Mask)?;
                 unless(escapes(body).any(), Refusal::DivergentJump)
             }
@@ -497,7 +502,7 @@ impl Maker<'_> {
         assigned_once(nodes, &mut shared);
         self.branch_on_uniform(nodes, guard);
         for_each_segment(nodes, &mut |segment| {
-            (segment.steady_state, segment.xor_partners) = (None, None);
+            segment.split = None;
             segment.lane_guard = after(segment, guard);
         });
         Ok(Strips {
