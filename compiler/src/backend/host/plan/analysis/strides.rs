@@ -58,6 +58,13 @@ impl Forms<'_> {
         parts.residual = left;
     }
 
+    /// As [`Self::split`], for one condition.
+    pub(crate) fn parts(&self, cond: ExprId, negated: bool) -> SplitCondition {
+        let mut parts = SplitCondition::default();
+        self.split(cond, negated, &mut parts);
+        parts
+    }
+
     fn sort(&self, cond: ExprId, negated: bool, parts: &mut SplitCondition) {
         let constant = |id: ExprId, value: bool| matches!(self.function.exprs[id].kind, ExprKind::Const(Const::Bool(is)) if is == value);
         match self.function.class(cond) {

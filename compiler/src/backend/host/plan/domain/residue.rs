@@ -17,11 +17,11 @@
 use crate::{
     analysis::same,
     backend::host::plan::{
-        analysis::{
-            strides::{Form, Forms},
-            structure::conjuncts,
+        analysis::strides::{Form, Forms},
+        plan_ir::{
+            Guard, Range, Segment, Split, SplitBy,
+            guards::{LastBranch, Peeler},
         },
-        plan_ir::{Guard, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Class, CompareOp, Const, ExprId, Function, Leaf, Space, Stmt, StmtKind, Type, UnaryOp,
@@ -64,21 +64,9 @@ pub(crate) enum Modulus {
 /// Gives a segment that consists of such a branch its part for one residue class. Constant moduli are accepted only
 /// with `constant`.
 pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: bool) {
-    let Some((last, before)) = segment.body.split_last() else { return };
-    let StmtKind::If { cond, then, otherwise } = &last.kind else { return };
-    if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
-        return;
-    }
-    let mut parts = Vec::new();
-    conjuncts(peeler.function, *cond, &mut parts);
-    let forms = Forms {
-        function: peeler.function,
-        fixed: peeler.fixed,
-        shared: &|local| !peeler.uniformity.local_varies(local),
-        sole: &|_| None,
-        axis: 0,
-    };
-    let found = parts.iter().enumerate().find_map(|(at, &part)| Some((at, modular(&forms, part, false)?)));
+    let Some(LastBranch { mut parts, then, span, .. }) = peeler.last_branch(segment) else { return };
+    let found = peeler
+        .with_forms(|forms| parts.iter().enumerate().find_map(|(at, &part)| Some((at, modular(forms, part, false)?))));
     let Some((at, found)) = found else { return };
     if matches!(found.modulus, Modulus::Constant(_)) && !constant {
         return;
@@ -86,7 +74,6 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment, constant: boo
     if !is_worth_it(peeler.function, found.modulus, then) || size(peeler.function, &segment.body) > MAX_EXPRS {
         return;
     }
-    let span = last.span;
     parts.remove(at);
     let Some(piece) = peeler.without(segment, parts) else { return };
     let function = &mut *peeler.function;

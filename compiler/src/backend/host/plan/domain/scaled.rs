@@ -22,11 +22,11 @@ use std::collections::HashMap;
 
 use crate::{
     backend::host::plan::{
-        analysis::{
-            strides::{Form, Forms, mirrored},
-            structure::conjuncts,
+        analysis::strides::{Form, mirrored},
+        plan_ir::{
+            Guard, Piece, Range, Segment, Split, SplitBy,
+            guards::{LastBranch, Peeler},
         },
-        plan_ir::{Guard, Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type,
@@ -69,13 +69,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
 
 /// The part of a segment whose guard is a scaled bound.
 fn bounded(peeler: &mut Peeler<'_>, segment: &Segment) -> Option<Split> {
-    let (last, before) = segment.body.split_last()?;
-    let StmtKind::If { cond, then: _, otherwise } = &last.kind else { return None };
-    if !otherwise.is_empty() || !before.iter().all(|stmt| peeler.may_skip(stmt)) {
-        return None;
-    }
-    let mut parts = Vec::new();
-    conjuncts(peeler.function, *cond, &mut parts);
+    let LastBranch { before, parts, .. } = peeler.last_branch(segment)?;
     let named = named(before);
     let mut ranges = Vec::new();
     let mut left = Vec::new();
@@ -240,14 +234,10 @@ fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
 
 /// How a value changes from thread to thread; a value that may wrap counts as [`Form::Other`].
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
-    let forms = Forms {
-        function: peeler.function,
-        fixed: peeler.fixed,
-        shared: &|local| !peeler.uniformity.local_varies(local),
-        sole: &|_| None,
-        axis: 0,
-    };
-    if forms.form(id) == Form::Step && forms.wraps(id) { Form::Other } else { forms.form(id) }
+    peeler.with_forms(|forms| match forms.form(id) {
+        Form::Step if forms.wraps(id) => Form::Other,
+        form @ (Form::Same | Form::Step | Form::Other) => form,
+    })
 }
 
 /// The affine form of a value, in expressions of its own.

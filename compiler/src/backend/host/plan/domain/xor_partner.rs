@@ -23,7 +23,7 @@
 use crate::{
     analysis::any_expr,
     backend::host::plan::{
-        analysis::strides::{Form, Forms},
+        analysis::strides::Form,
         plan_ir::{Guard, Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
@@ -87,14 +87,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
 
 /// How a value changes from thread to thread.
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
-    let forms = Forms {
-        function: peeler.function,
-        fixed: peeler.fixed,
-        shared: &|local| !peeler.uniformity.local_varies(local),
-        sole: &|_| None,
-        axis: 0,
-    };
-    forms.form(id)
+    peeler.with_forms(|forms| forms.form(id))
 }
 
 /// Locals of a segment that equal `i ^ j` wherever they are read.

@@ -22,10 +22,11 @@
 use crate::{
     analysis::{Rematerializable, for_each_read},
     backend::host::plan::{
-        analysis::{divergence::Uniformity, guarded, strides::Forms},
-        plan_ir::{Guard, Piece, Segment, Split, SplitBy, SplitCondition},
+        analysis::{divergence::Uniformity, guarded, strides::Forms, structure::conjuncts},
+        plan_ir::{Guard, Piece, Segment, Split, SplitBy},
     },
     ir::{BinaryOp, Block, Const, Expr, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, UnaryOp},
+    source::Span,
 };
 
 /// Moves guards into loop bounds; the analyses that this needs.
@@ -38,6 +39,17 @@ pub(crate) struct Peeler<'a> {
     pub fixed: &'a Rematerializable,
     /// Locals that are live across a barrier. A guard must not skip their assignments.
     pub live_across: &'a [LocalId],
+}
+
+/// A branch without a second arm at the end of a segment.
+pub(crate) struct LastBranch<'a> {
+    /// The statements before it, which may be skipped for threads that do not take it.
+    pub before: &'a [Stmt],
+    /// The conditions whose conjunction it tests.
+    pub parts: Vec<ExprId>,
+    /// Its statements.
+    pub then: &'a Block,
+    pub span: Span,
 }
 
 impl Peeler<'_> {
@@ -73,15 +85,7 @@ impl Peeler<'_> {
     pub(crate) fn peel_excluded_range(&self, segment: &mut Segment) {
         let [Stmt { kind: StmtKind::If { cond, then, otherwise }, .. }] = segment.body.as_mut_slice() else { return };
         let ExprKind::Unary(UnaryOp::Not, inner) = self.function.exprs[*cond].kind else { return };
-        let mut parts = SplitCondition::default();
-        let forms = Forms {
-            function: self.function,
-            fixed: self.fixed,
-            shared: &|local| !self.uniformity.local_varies(local),
-            sole: &|_| None,
-            axis: 0,
-        };
-        forms.split(inner, false, &mut parts);
+        let mut parts = self.with_forms(|forms| forms.parts(inner, false));
         let interval = parts.residual.is_empty() && !parts.guard.ranges.iter().any(|range| range.wraps);
         // If the interval is one thread, a repeated segment keeps its test. Strip-mining keeps values in registers for
         // such a segment, but not for one whose row is split in two ranges.
@@ -127,6 +131,24 @@ impl Peeler<'_> {
         exact.then_some(Piece { guard, body: part.body })
     }
 
+    /// The branch at the end of a segment, if it contains everything that the segment has an effect with.
+    pub(crate) fn last_branch<'s>(&self, segment: &'s Segment) -> Option<LastBranch<'s>> {
+        let (last, before) = segment.body.split_last()?;
+        let StmtKind::If { cond, then, otherwise } = &last.kind else { return None };
+        if !otherwise.is_empty() || !before.iter().all(|stmt| self.may_skip(stmt)) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        conjuncts(self.function, *cond, &mut parts);
+        Some(LastBranch { before, parts, then, span: last.span })
+    }
+
+    /// Asks how values change along a row of the block, as far as this is known at the start of a segment.
+    pub(crate) fn with_forms<T>(&self, ask: impl FnOnce(&Forms<'_>) -> T) -> T {
+        let shared = |local: LocalId| !self.uniformity.local_varies(local);
+        ask(&Forms { function: self.function, fixed: self.fixed, shared: &shared, sole: &|_| None, axis: 0 })
+    }
+
     /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is
     /// not live across a barrier.
     pub(crate) fn may_skip(&self, stmt: &Stmt) -> bool {
@@ -145,15 +167,7 @@ impl Peeler<'_> {
             return Err(rest);
         }
         let (cond, negated, span) = (*cond, early_return, first.span);
-        let mut parts = SplitCondition::default();
-        let forms = Forms {
-            function: self.function,
-            fixed: self.fixed,
-            shared: &|local| !self.uniformity.local_varies(local),
-            sole: &|_| None,
-            axis: 0,
-        };
-        forms.split(cond, negated, &mut parts);
+        let parts = self.with_forms(|forms| forms.parts(cond, negated));
         if parts.guard.is_empty() {
             return Err(rest);
         }
@@ -182,7 +196,7 @@ impl Peeler<'_> {
     }
 
     /// The conjunction of conditions, each of which may be negated.
-    fn all_of(&mut self, parts: &[(ExprId, bool)], span: crate::source::Span) -> ExprId {
+    fn all_of(&mut self, parts: &[(ExprId, bool)], span: Span) -> ExprId {
         let exprs = &mut self.function.exprs;
         let mut all = None;
         for &(mut part, negated) in parts {
