@@ -106,3 +106,24 @@ def test_indices_near_the_largest_integer(threads, ahead):
     bound = (1 << 63) - 200
     start = np.int64(bound - ahead)
     run(near_the_largest, 1, threads, start, np.int64(bound), np.zeros((threads, 2), np.int64))
+
+
+@cuda.jit
+def long_steps(counts, bound):
+    t = cuda.threadIdx.x
+    for _ in range(t, bound, 2**60):
+        counts[0, t] += 1
+    for _ in range(t, 2**63 - 1, 2**60):
+        counts[1, t] += 1
+    for _ in range(t, bound, cuda.blockDim.x * 2**53):
+        counts[2, t] += 1
+
+
+@pytest.mark.parametrize("bound", [0, 1, 2**60, 7 * 2**60, 7 * 2**60 + 20, 2**63 - 33, 2**63 - 1])
+def test_a_step_that_is_large_beside_the_largest_integer(bound):
+    threads = 32
+    counts = np.zeros((3, threads), np.int64)
+    long_steps[1, threads](counts, bound)
+    steps = [(bound, 2**60), (2**63 - 1, 2**60), (bound, threads * 2**53)]
+    for got, (end, step) in zip(counts, steps, strict=True):
+        assert got.tolist() == [len(range(t, end, step)) for t in range(threads)]

@@ -45,6 +45,10 @@ pub(crate) struct Strided {
 /// The largest [`Strided::most_above_first`]: bounds that are so near the largest integer occur in no program.
 const MAX_ABOVE_FIRST: i64 = 1 << 32;
 
+/// The largest constant factor of a step. Bounds are clamped to the largest integer less the step: with a step that is
+/// not small compared with it, such a loop would lose its last iteration.
+const MAX_STEP: i128 = 1 << 32;
+
 /// A grid-stride loop and the path to it.
 pub(crate) struct Candidate {
     pub path: Path,
@@ -310,7 +314,7 @@ impl Search<'_> {
         matches!(self.kind(id), ExprKind::Local(read) if *read == local)
     }
 
-    /// The value that `sum` adds to `local`, if it is positive.
+    /// The value that `sum` adds to `local`, if it is positive and has no large constant factor.
     fn increment(&self, local: LocalId, sum: ExprId) -> Option<ExprId> {
         let ExprKind::Binary(BinaryOp::Add, a, b) = *self.kind(sum) else { return None };
         let by = match (self.reads(a, local), self.reads(b, local)) {
@@ -322,28 +326,23 @@ impl Search<'_> {
     }
 
     fn positive(&self, id: ExprId) -> bool {
-        self.positive_within(id, 16)
+        self.constant_factor(id, 16).is_some_and(|factor| factor <= MAX_STEP)
     }
 
-    fn positive_within(&self, id: ExprId, depth: u32) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
+    /// The value of a positive integer if all extents of the block and of the grid in it are one. `None` if it may not
+    /// be positive.
+    fn constant_factor(&self, id: ExprId, depth: u32) -> Option<i128> {
+        let depth = depth.checked_sub(1)?;
+        let of = |id: ExprId| self.constant_factor(id, depth);
+        let is_wide = self.function.exprs[id].ty == Type::I64;
         match self.function.class(id) {
-            Class::Leaf(Leaf::Const(Const::Int(value))) => value > 0,
-            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => true,
-            Class::Leaf(Leaf::Local(local)) => {
-                self.fixed.value(local).is_some_and(|value| self.positive_within(value, depth))
-            }
-            Class::Arith(Arith::Convert(a)) => {
-                self.function.exprs[a].ty == Type::I32
-                    && self.function.exprs[id].ty == Type::I64
-                    && self.positive_within(a, depth)
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::Mul, a, b)) => {
-                self.function.exprs[id].ty == Type::I64
-                    && self.positive_within(a, depth)
-                    && self.positive_within(b, depth)
-            }
-            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+            Class::Leaf(Leaf::Const(Const::Int(value))) => (value > 0).then_some(value),
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => Some(1),
+            Class::Leaf(Leaf::Local(local)) => of(self.fixed.value(local)?),
+            Class::Arith(Arith::Convert(a)) if is_wide && self.function.exprs[a].ty == Type::I32 => of(a),
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if is_wide => of(a)?.checked_add(of(b)?),
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) if is_wide => of(a)?.checked_mul(of(b)?),
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
     }
 
