@@ -90,7 +90,8 @@ fn next_tiles_are_asked_for() {
         ("start += step", 1),
         ("start += 4; start += 12", 1),
         ("start += cuda.blockDim.y", 1),
-        ("step += 0 if start > 64 else 16; start += step", 1),
+        // The distance is not known, so the columns of `a` count as far away, too.
+        ("step += 0 if start > 64 else 16; start += step", 2),
         ("if start > 64:\n            start += 16\n        start += 16", 1),
         // The next address depends on a loaded value.
         ("start += int32(a[0, start]) + 16", 0),

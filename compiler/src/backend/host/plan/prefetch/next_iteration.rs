@@ -212,7 +212,8 @@ impl AssignedLocals {
     }
 }
 
-/// The unit-stride loads of a segment from global memory whose addresses are far away in the next iteration.
+/// The unit-stride loads of a segment from global memory whose addresses are far away in the next iteration. Those of
+/// the steady state stand for the others, which have the same addresses, or addresses near them that are clamped.
 fn loads(
     peeler: &Peeler<'_>,
     assigned_locals: &AssignedLocals,
@@ -222,13 +223,14 @@ fn loads(
     let Peeler { function, uniformity, fixed, .. } = peeler;
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let mut assigned = vec![0_u32; function.locals.len()];
-    for_each_stmt(&segment.body, &mut |stmt| {
+    let body = segment.steady_state().map_or(&segment.body, |piece| &piece.body);
+    for_each_stmt(body, &mut |stmt| {
         stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
     });
     // Assignments whose values are known when a thread starts.
     let mut made: Vec<(LocalId, ExprId)> = Vec::new();
     let mut found: Vec<IterationPrefetch> = Vec::new();
-    for stmt in &segment.body {
+    for stmt in body {
         let is_known = |made: &[(LocalId, ExprId)], local: LocalId| {
             let in_turn = values.iter().any(|&(next, _)| next == local);
             let stays = !assigned_locals.assigned.contains(&local) || fixed.value(local).is_some();
