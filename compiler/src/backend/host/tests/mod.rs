@@ -3,6 +3,7 @@
 mod accumulated;
 mod barriers;
 mod bounds_checked;
+mod boxes;
 mod calls;
 mod harness;
 mod large;

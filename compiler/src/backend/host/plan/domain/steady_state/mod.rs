@@ -21,7 +21,8 @@
 //!
 //! Legal for bodies without operations (atomics, prints, votes).
 //!
-//! Pays if an assumption removes at least one operation, and the body is not too large.
+//! Pays if an assumption removes at least one operation, the body is not too large, and the guard does not limit the
+//! row to a few threads, as those that load a halo.
 
 mod taken;
 mod values;
@@ -35,11 +36,11 @@ use crate::{
             strides::{Form, Forms},
             structure::counter,
         },
-        plan_ir::{Piece, Range, Segment, Split, SplitBy, guards::Peeler},
+        plan_ir::{Guard, Piece, Range, Segment, Split, SplitBy, guards::Peeler},
     },
     ir::{
-        Block, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type, for_each_expr_of_stmt,
-        for_each_stmt,
+        Arith, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SpecialRegister, Stmt,
+        StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
 };
 
@@ -48,6 +49,9 @@ const MAX_EXPRS: usize = 1500;
 
 /// Most assumptions of a steady state; the emitted code computes each of them for every row.
 const MAX_CONDITIONS: usize = 16;
+
+/// Fewer threads of a row than this do not pay for the computation of its parts.
+const MIN_THREADS: i128 = 8;
 
 /// Terms of sums are smaller than this, so that sums are exact in 64 bits.
 const MAX_TERM: i128 = 1 << 59;
@@ -63,7 +67,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
         simple &= !matches!(stmt.kind, StmtKind::Op { .. });
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |_| exprs += 1);
     });
-    if !simple || exprs > MAX_EXPRS {
+    if !simple || exprs > MAX_EXPRS || segment.guard.as_ref().is_some_and(|guard| has_few_threads(peeler, guard)) {
         return;
     }
     let before = peeler.function.exprs.len();
@@ -87,6 +91,40 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     }
     peeler.complete(&mut guard);
     segment.split = Some(Split::by_range(SplitBy::SteadyState, Piece { guard, body }));
+}
+
+/// `true` if a guard with a constant bound lets few threads of each row through: `tid < 2`.
+fn has_few_threads(peeler: &Peeler<'_>, guard: &Guard) -> bool {
+    let few = |range: &Range| {
+        let (Some(first), Some(bound)) = (value_of_first(peeler, range.value), peeler.function.int(range.bound)) else {
+            return false;
+        };
+        let threads = match range.op {
+            CompareOp::Lt => bound - first,
+            CompareOp::Le => bound - first + 1,
+            CompareOp::Eq => 1,
+            CompareOp::Gt | CompareOp::Ge | CompareOp::Ne => return false,
+        };
+        range.times == 1 && threads < MIN_THREADS
+    };
+    guard.ranges.iter().any(few)
+}
+
+/// The value of an integer in the row's first thread, if that is the sum of `threadIdx.x` and constants.
+fn value_of_first(peeler: &Peeler<'_>, id: ExprId) -> Option<i128> {
+    let function: &Function = peeler.function;
+    let id = peeler.fixed.resolve(function, id);
+    match function.class(id) {
+        Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Some(0),
+        Class::Arith(Arith::Convert(of)) => value_of_first(peeler, of),
+        Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
+            value_of_first(peeler, a)?.checked_add(value_of_first(peeler, b)?)
+        }
+        Class::Arith(Arith::Binary(BinaryOp::Sub | BinaryOp::SubExact, a, b)) => {
+            value_of_first(peeler, a)?.checked_sub(value_of_first(peeler, b)?)
+        }
+        Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => function.int(id),
+    }
 }
 
 /// A condition on the row, or its negation, as a range of values that are uniform along the row: `0 <= y`.

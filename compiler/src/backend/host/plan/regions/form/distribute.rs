@@ -11,10 +11,14 @@
 //! Parts of their own are
 //!
 //! - a branch that stores for one thread (`if tid == 255: …`), or for the first lanes of warps (`if lane == 0: …`);
+//! - a branch that fills shared memory for a box of threads, as the halo of a tile (`if tx < 2 and ty < 2: …`);
 //! - a loop with loads that is uniform for 32 consecutive threads of a row, with the assignments before it;
 //! - a two-armed branch whose condition is a bound of the row: one part for each arm;
 //! - the computation of an atomic operation's operands, such as the bin of a histogram. The operands are live across
 //!   the parts, in context arrays.
+//!
+//! A box of threads is the intersection of bounds along `x` with conditions that are uniform in a row. The guard of its
+//! part becomes the bounds of a loop over the box (`plan_ir/guards`).
 //!
 //! Legal because threads have no order between two barriers. The pass rejects statements for which the order of threads
 //! is observable: calls, prints and other operations besides atomics, jumps out of the region, and more than one
@@ -31,7 +35,7 @@ use crate::{
     },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId,
-        LocalKind, Op, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
+        LocalKind, Op, Space, SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
         for_each_stmt,
     },
 };
@@ -60,38 +64,52 @@ pub(crate) fn count_assigned(function: &Function, body: &[Stmt]) -> Vec<u32> {
     counts
 }
 
+/// Where a region is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Under a mask: no thread computes values for other threads.
+    pub masked: bool,
+    /// In a loop that is interchanged with the thread loop. Strips need regions with the same guard there.
+    pub interchanged: bool,
+}
+
 impl Groups<'_> {
-    /// Splits a region into parts, in order, each with the threads that run it. Under a mask no thread computes values
-    /// for other threads.
+    /// Splits a region into parts, in order, each with the threads that run it.
     pub(crate) fn parts(
         &self,
         function: &mut Function,
         shared: &dyn Fn(LocalId) -> bool,
-        masked: bool,
+        place: Place,
         piece: Block,
     ) -> Vec<(Runs, Block)> {
         if escapes(&piece).any() || !piece.iter().all(is_unordered) || steps_of_floats(function, &piece) > 1 {
             return vec![(Runs::EachThread, piece)];
         }
-        if let Some(parts) = self.behind_guard(function, shared, masked, &piece) {
+        if let Some(parts) = self.behind_guard(function, shared, place, &piece) {
             return parts;
         }
         if let Some(at) = last_branch(&Look { groups: self, function, shared }, &piece) {
             let mut before = piece;
             let branch = before.split_off(at);
-            let mut parts = self.parts(function, shared, masked, before);
-            parts.extend(self.parts(function, shared, masked, branch));
+            let mut parts = self.parts(function, shared, place, before);
+            parts.extend(self.parts(function, shared, place, branch));
             return parts;
         }
         let mut parts: Vec<(Runs, Block)> = Vec::new();
         let halves = halves(&Look { groups: self, function, shared }, &piece);
         let pieces = in_halves(function, piece, &halves);
         for mut piece in pieces.into_iter().flat_map(|piece| before_atomics(function, piece)).collect::<Vec<_>>() {
-            let look = Look { groups: self, function, shared };
-            while let Some((at, end, runs)) = look.next(&piece, masked) {
+            while let Some((at, end, runs)) = (Look { groups: self, function, shared }).next(&piece, place) {
                 let rest = piece.split_off(end);
                 let part = piece.split_off(at);
-                parts.extend([(Runs::EachThread, piece), (runs, part)]);
+                parts.push((Runs::EachThread, piece));
+                match runs {
+                    // A branch for a box of threads may have several parts.
+                    Runs::EachThread => parts.extend(self.parts(function, shared, place, part)),
+                    Runs::Warps | Runs::Groups | Runs::FirstOfGroups | Runs::FirstLanes | Runs::OneThread => {
+                        parts.push((runs, part));
+                    }
+                }
                 piece = rest;
             }
             parts.push((Runs::EachThread, piece));
@@ -105,7 +123,7 @@ impl Groups<'_> {
         &self,
         function: &mut Function,
         shared: &dyn Fn(LocalId) -> bool,
-        masked: bool,
+        place: Place,
         piece: &[Stmt],
     ) -> Option<Vec<(Runs, Block)>> {
         let (last, before) = piece.split_last()?;
@@ -116,7 +134,8 @@ impl Groups<'_> {
         }
         let whole = Look { groups: self, function, shared }.guard(*cond)?;
         // A thread that computes a value for its whole warp must not be masked off individually.
-        let inner = self.parts(function, shared, masked || !whole, then.clone());
+        let place = Place { masked: place.masked || !whole, ..place };
+        let inner = self.parts(function, shared, place, then.clone());
         if let [] | [(Runs::EachThread, _)] = inner.as_slice() {
             return None;
         }
@@ -332,7 +351,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// The first part that need not run for each thread: its range, and the threads that run it.
-    fn next(&self, piece: &[Stmt], masked: bool) -> Option<(usize, usize, Runs)> {
+    fn next(&self, piece: &[Stmt], place: Place) -> Option<(usize, usize, Runs)> {
         for (index, stmt) in piece.iter().enumerate() {
             match &stmt.kind {
                 StmtKind::If { cond, then, otherwise } if otherwise.is_empty() && writes(then) => {
@@ -342,8 +361,11 @@ impl Look<'_> {
                     if let Some(runs) = self.first_lanes(*cond) {
                         return Some((index, index + 1, runs));
                     }
+                    if !place.interchanged && self.is_box(piece, index) {
+                        return Some((index, index + 1, Runs::EachThread));
+                    }
                 }
-                StmtKind::Loop { .. } if !masked => {
+                StmtKind::Loop { .. } if !place.masked => {
                     if let Some(start) = self.alike_until(piece, index) {
                         return Some((start, index + 1, Runs::Groups));
                     }
@@ -360,6 +382,36 @@ impl Look<'_> {
             }
         }
         None
+    }
+
+    /// Whether a statement is a branch that fills shared memory for a box of threads, in a region that has more to do than
+    /// to assign locals. It pays to split it off if it needs no value of the thread besides its position: no local needs
+    /// a context array.
+    fn is_box(&self, piece: &[Stmt], at: usize) -> bool {
+        let StmtKind::If { cond, then, .. } = &piece[at].kind else { return false };
+        let mut fills = false;
+        for_each_stmt(then, &mut |stmt| {
+            if let StmtKind::Store { pointer, .. } = stmt.kind {
+                fills |= matches!(self.function.exprs[pointer].ty, Type::Ptr(_, Space::Shared));
+            }
+        });
+        let mut others = piece[..at].iter().chain(&piece[at + 1..]);
+        let has_others = others.any(|stmt| !matches!(stmt.kind, StmtKind::Assign(..)));
+        fills && has_others && self.guard(*cond) == Some(true) && self.needs_position_alone(&piece[at..=at])
+    }
+
+    /// Whether statements mention only uniform and rematerializable locals, and locals that no other statement assigns.
+    fn needs_position_alone(&self, stmts: &[Stmt]) -> bool {
+        let inside = count_assigned(self.function, stmts);
+        let is_own = |local: LocalId| {
+            let here = inside[local.index()];
+            here > 0 && self.groups.assigned.get(local.index()) == Some(&here)
+        };
+        let mut alone = true;
+        for_each_mention(self.function, stmts, &mut |local| {
+            alone &= (self.shared)(local) || self.groups.fixed.value(local).is_some() || is_own(local);
+        });
+        alone
     }
 
     /// Whether a condition contains a guard and has the same value at each position, and whether all of it is a guard.

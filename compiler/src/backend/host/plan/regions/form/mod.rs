@@ -34,7 +34,7 @@ use crate::{
             structure::{holds_barrier, induction_variable, is_barrier},
         },
         plan_ir::{Cut, Divergence, Guard, MaskId, MaskedLoop, Masks, Node, Runs, Segment},
-        regions::form::distribute::Groups,
+        regions::form::distribute::{Groups, Place},
     },
     ir::{
         Block, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr_of_stmt,
@@ -87,6 +87,7 @@ pub(crate) fn cut(
         divergences: Vec::new(),
         return_mask_needed: false,
         loops: 0,
+        in_interchanged: false,
     };
     let nodes = cutter.list(body, true);
     if !cutter.return_mask_needed {
@@ -109,6 +110,7 @@ pub(crate) fn cut(
         divergences: Vec::new(),
         return_mask_needed: false,
         loops: 0,
+        in_interchanged: false,
     };
     let nodes = cutter.list(body, true);
     Cut { nodes, masks: cutter.mask_count, alive: Some(0), divergences: cutter.divergences }
@@ -150,6 +152,8 @@ struct Cutter<'a> {
     return_mask_needed: bool,
     /// The number of block-level loops around the position.
     loops: u32,
+    /// One of them has no barrier of the program.
+    in_interchanged: bool,
 }
 
 impl Cutter<'_> {
@@ -256,8 +260,9 @@ impl Cutter<'_> {
         }
         let mut body = std::mem::take(pending);
         if let Some(groups) = self.groups {
-            let (uniformity, masked) = (self.uniformity, self.active().is_some());
-            let mut parts = groups.parts(self.function, &|local| !uniformity.local_varies(local), masked, body);
+            let uniformity = self.uniformity;
+            let place = Place { masked: self.active().is_some(), interchanged: self.in_interchanged };
+            let mut parts = groups.parts(self.function, &|local| !uniformity.local_varies(local), place, body);
             let last = parts.pop();
             for (runs, body) in parts {
                 nodes.push(Node::Segment(Box::new(Segment { body, runs, ..self.bare() })));
@@ -405,6 +410,8 @@ impl Cutter<'_> {
                 for_each_stmt(step, &mut |stmt| {
                     is_marked |= stmt.kind.assigned().iter().any(|local| self.together.contains(local));
                 });
+                let around = self.in_interchanged;
+                self.in_interchanged |= is_marked;
                 let body = match body.split_last() {
                     Some((_, iteration)) if is_marked => self.list(iteration, false),
                     _ => self.list(body, false),
@@ -413,6 +420,7 @@ impl Cutter<'_> {
                     self.masks.pop();
                 }
                 let step = self.list(step, false);
+                self.in_interchanged = around;
                 self.masks.truncate(depth);
                 self.loops -= 1;
                 self.next_mask = outer;
