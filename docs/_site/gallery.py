@@ -33,6 +33,7 @@ TITLES = {
     "14_mpi_monte_carlo": "Monte Carlo on several GPUs with MPI",
     "15_torch_block": "A transformer's block in PyTorch",
     "16_jax_physics": "A differential equation and attention in JAX",
+    "17_matrix_tiles": "Matrix multiplication on tensor cores",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.

@@ -76,7 +76,11 @@ mod _weft {
             before_fork,
             options::{check_options, jit_options, passes, skip_passes},
         },
-        types::{Signature, Type, as_dtype, from_dtype, signature::parse_signature},
+        types::{
+            Signature, Type, as_dtype, from_dtype,
+            matrix::{matrix_layout, matrix_product, matrix_tile},
+            signature::parse_signature,
+        },
     };
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

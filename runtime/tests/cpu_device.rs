@@ -156,7 +156,14 @@ fn code_that_does_not_fit_is_refused() {
     let mut bare = kernel.clone();
     bare.host = None;
     let mut crooked = kernel;
-    crooked.host = Some(HostEntry { stack_bytes: None, call_bytes: 0, below_bytes: 0, dynamic_offset: 100, x_axis: 0 });
+    crooked.host = Some(HostEntry {
+        stack_bytes: None,
+        call_bytes: 0,
+        below_bytes: 0,
+        dynamic_offset: 100,
+        x_axis: 0,
+        multiplies: false,
+    });
     for (kernel, what) in [
         (other, "its symbol other_symbol is not in the code"),
         (bare, "its layout is missing"),

@@ -297,8 +297,14 @@ fn scratch_that_cannot_be_had_is_an_error() {
 fn blocks_whose_stacks_cannot_be_had_are_an_error() {
     let device = cpu_with(4);
     let mut kernel = probe(1, 0, 0);
-    kernel.host =
-        Some(HostEntry { stack_bytes: Some(1 << 56), call_bytes: 0, below_bytes: 0, dynamic_offset: 0, x_axis: 0 });
+    kernel.host = Some(HostEntry {
+        stack_bytes: Some(1 << 56),
+        call_bytes: 0,
+        below_bytes: 0,
+        dynamic_offset: 0,
+        x_axis: 0,
+        multiplies: false,
+    });
     let artifact = artifact(count, kernel);
     let module = device.load(&artifact).expect("the loader takes it");
     let kernel = module.kernel(&artifact.kernels[0]).expect("the symbol is known");

@@ -119,6 +119,12 @@ const PAGES: &[Page] = &[
         )],
     },
     Page {
+        file: "matrix-tiles",
+        title: "Matrix tiles: cuda.mma",
+        says: "Products of small matrices that a warp computes on tensor cores. All lanes of the warp must make each call.",
+        parts: &[("", &["weft.cuda.mma.*"]), ("Methods of a tile", &["weft.cuda.mma.Tile.*"])],
+    },
+    Page {
         file: "cooperative-groups",
         title: "Cooperative groups: cuda.cg",
         says: "Groups of threads as values: the grid, a block, tiles of a block, and the active lanes of a warp.",

@@ -220,6 +220,10 @@ pub struct HostContext {
     /// The records that sanitized code compares its accesses with, in the runtime's memory; null if races are not
     /// checked.
     pub seen: *const HostSeen,
+    /// Multiplies the matrices of a warp. Takes the [code](crate::MatrixTile::code) of the tile, and the addresses of
+    /// arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
+    /// the result replaces.
+    pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
 }
 
 impl HostContext {
@@ -256,6 +260,9 @@ impl HostContext {
         extern "C" fn no_print(_: *const u8, _: u64, _: *const u64) {
             unreachable!("a kernel prints without an executor")
         }
+        extern "C" fn no_product(_: u64, _: *const *mut u8) {
+            unreachable!("a kernel multiplies matrices without an executor")
+        }
         Self {
             slots,
             config,
@@ -276,6 +283,7 @@ impl HostContext {
             checks: HostChecks::NONE,
             unwritten: 0,
             seen: std::ptr::null(),
+            multiply: no_product,
         }
     }
 }
@@ -296,6 +304,8 @@ pub struct HostEntry {
     pub dynamic_offset: u64,
     /// The axis of a launch's grid and blocks that is exchanged with `x` before the code runs; 0 for none.
     pub x_axis: u8,
+    /// The code calls [`HostContext::multiply`].
+    pub multiplies: bool,
 }
 
 /// One argument of a kernel.

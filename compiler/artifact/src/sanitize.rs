@@ -79,6 +79,8 @@ pub enum SiteKind {
     Match,
     /// A reduction of a warp's values.
     WarpReduce,
+    /// A product of matrices of a warp.
+    Multiply,
     /// A `return`, or the end of the kernel.
     End,
     /// A call of a function.
@@ -99,6 +101,7 @@ impl SiteKind {
             Self::Vote => "vote",
             Self::Match => "match",
             Self::WarpReduce => "warp reduction",
+            Self::Multiply => "matrix product",
             Self::End => "end",
             Self::Call => "call",
         }
@@ -107,7 +110,7 @@ impl SiteKind {
     /// Whether the operation synchronizes threads of a warp.
     pub const fn is_of_warp(self) -> bool {
         match self {
-            Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce => true,
+            Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce | Self::Multiply => true,
             Self::Read | Self::Write | Self::Atomic | Self::Barrier | Self::GridBarrier | Self::End | Self::Call => {
                 false
             }

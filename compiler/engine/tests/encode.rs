@@ -117,6 +117,7 @@ fn sites() -> Sites {
         SiteKind::Vote,
         SiteKind::Match,
         SiteKind::WarpReduce,
+        SiteKind::Multiply,
         SiteKind::End,
         SiteKind::Call,
     ];
@@ -167,7 +168,14 @@ fn everything() -> Output {
     let slot = |(field, ty)| Slot { source: SlotSource::Argument { param: 2, path: vec![0, 7], field }, ty };
     let param =
         |ty| Param { name: "x".to_owned(), ty, access: Access { reads: true, writes: false, accumulates: false } };
-    let host = HostEntry { stack_bytes: Some(1 << 16), call_bytes: 5, below_bytes: 6, dynamic_offset: 64, x_axis: 1 };
+    let host = HostEntry {
+        stack_bytes: Some(1 << 16),
+        call_bytes: 5,
+        below_bytes: 6,
+        dynamic_offset: 64,
+        x_axis: 1,
+        multiplies: true,
+    };
     let kernel = Kernel {
         name: "k".to_owned(),
         symbol: "k$1".to_owned(),

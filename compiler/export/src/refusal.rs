@@ -167,6 +167,12 @@ fn check_image(image: &Image) -> Result<(), String> {
     if *prints {
         return Err("it prints, which needs weft's runtime: remove `print`".to_owned());
     }
+    if host.is_some_and(|host| host.multiplies) {
+        return Err(
+            "its matrix tiles need weft's runtime on a CPU: export it for GPUs only, without the target `host`"
+                .to_owned(),
+        );
+    }
     if sanitize.is_some() {
         return Err("code with the checks of the sanitizer is not exported: leave out sanitize=".to_owned());
     }

@@ -106,6 +106,9 @@ fn sees_others(function: &Function) -> bool {
                 | Op::MatchAny
                 | Op::MatchAll
                 | Op::WarpReduce(_)
+                | Op::Multiply(_)
+                | Op::MatrixLoad(_)
+                | Op::MultiplyCells(_)
                 | Op::ActiveMask
                 | Op::LaneBits(_)
                 | Op::OfWarps

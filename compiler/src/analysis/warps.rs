@@ -58,6 +58,8 @@ fn barriers(function: &Function) -> Barriers {
                 | Op::MatchAny
                 | Op::MatchAll
                 | Op::WarpReduce(_)
+                | Op::Multiply(_)
+                | Op::MatrixLoad(_)
                 | Op::ActiveMask
                 | Op::Fence(_)
                 | Op::Clock(_)
@@ -65,6 +67,7 @@ fn barriers(function: &Function) -> Barriers {
                 Op::Barrier | Op::BarrierReduce(_) => Barriers::OfBlock,
                 Op::GridBarrier
                 | Op::LaneBits(_)
+                | Op::MultiplyCells(_)
                 | Op::OfWarps
                 | Op::WarpRegion(_)
                 | Op::Print(_)

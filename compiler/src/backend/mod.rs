@@ -16,7 +16,7 @@ use weft_artifact::{Artifact, CodeFormat, Fault, Faults, HostEntry, Kernel, Slot
 
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{self, Circles, Function, LocalArray, Module, SharedKind, Type},
+    ir::{self, Circles, Function, LocalArray, Module, Op, SharedKind, StmtKind, Type, for_each_stmt},
     request::{Request, Target},
     source::Span,
     stop,
@@ -174,9 +174,33 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     check_shared(module)?;
     check_local(local_arrays(module))?;
     match request.target {
-        Target::Sm(number, suffix) => written_for(module, request, number, suffix).map(drop),
+        Target::Sm(number, suffix) => {
+            check_products(module, request, number, suffix)?;
+            written_for(module, request, number, suffix).map(drop)
+        }
         Target::Host(_) => Ok(()),
     }
+}
+
+/// Checks that an SM has the instructions of the module's products of matrices.
+fn check_products(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<(), Diagnostic> {
+    let mut found = Ok(());
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op: Op::Multiply(tile), .. } = &stmt.kind
+                && found.is_ok()
+            {
+                let instruction = format!("{};", tile.ptx());
+                let chosen = needs::choose(number, suffix, None, std::iter::once(instruction.as_str()));
+                found = chosen.map(drop).map_err(|(_, lacks)| {
+                    Diagnostic::error(Code::NotInTarget, stmt.span, lacks.to_string())
+                        .label(format!("the kernel is compiled for {}", request.target))
+                        .help("compile for a target that supports it")
+                });
+            }
+        });
+    }
+    found
 }
 
 /// Chooses the target suffix and the ISA version of the PTX for an SM.

@@ -77,6 +77,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Time(_)
                     | ObjectKind::Slice
                     | ObjectKind::Group(_)
+                    | ObjectKind::Matrix(_)
                 | ObjectKind::Formatted(_)
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate

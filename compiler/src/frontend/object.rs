@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{ClassId, ClassKind, DType, FaultArg, Scalar, Time, Vector};
+use weft_artifact::{ClassId, ClassKind, DType, FaultArg, MatrixPart, MatrixTile, Scalar, Time, Vector};
 
 use super::{
     print::spec::FormatPart,
@@ -74,6 +74,8 @@ pub(super) enum ObjectKind {
     Generator(Arc<Generator>),
     /// A group of threads: its run-time values, such as the mask of lanes.
     Group(Group),
+    /// A matrix tile, or the words of a fragment.
+    Matrix(MatrixObject),
     /// `literal_unroll`: a tuple's items; a loop's body is compiled for each of them.
     Unrolled,
 }
@@ -169,6 +171,15 @@ pub(super) fn site_of(value: &Value) -> Option<&Site> {
     }
 }
 
+/// A matrix tile of a warp, or a fragment: a lane's part of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MatrixObject {
+    /// A tile.
+    Tile(MatrixTile),
+    /// A fragment of A or B.
+    Fragment(MatrixTile, MatrixPart),
+}
+
 /// A set of threads: CUDA's cooperative groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
@@ -221,6 +232,7 @@ impl ObjectKind {
             | Self::Vector(_)
             | Self::Slice
             | Self::Group(_)
+            | Self::Matrix(_)
             | Self::Formatted(_)
             | Self::Closure(_)
             | Self::Range(_)

@@ -106,6 +106,9 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::MatchAny
         | Op::MatchAll
         | Op::WarpReduce(_)
+        | Op::Multiply(_)
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
         | Op::LaneBits(_)
         | Op::OfWarps
         | Op::WarpRegion(_)

@@ -9,7 +9,7 @@ use weft_artifact::{
     ArgItem, ArgType, ArrayType, Chars, Complex, Compound, DType, Layout, Number, Scalar, SlotField, SlotType, Which,
 };
 
-use super::object::{ObjectKind, Static};
+use super::object::{MatrixObject, ObjectKind, Static};
 use crate::{
     ir::{Space, Type},
     request::Typing,
@@ -197,6 +197,7 @@ impl Ty {
                     | ObjectKind::Chars
                     | ObjectKind::Slice
                     | ObjectKind::Group(_)
+                    | ObjectKind::Matrix(_)
                     | ObjectKind::Formatted(_)
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdIndex
@@ -465,6 +466,10 @@ impl fmt::Display for Ty {
                     ObjectKind::Closure(closure) => return write!(f, "function {}", closure.name()),
                     ObjectKind::Slice => return f.write_str("slice"),
                     ObjectKind::Group(group) => return f.write_str(group.name()),
+                    ObjectKind::Matrix(MatrixObject::Tile(tile)) => return write!(f, "matrix tile {tile}"),
+                    ObjectKind::Matrix(MatrixObject::Fragment(tile, part)) => {
+                        return write!(f, "fragment {part:?} of {tile}");
+                    }
                     ObjectKind::Formatted(_) => return f.write_str("formatted string"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,

@@ -4,11 +4,12 @@
 //! results, the memory that it accesses, and which threads must reach it together. A new operation is a variant with
 //! its row here, and its instructions in the `op` of each back end.
 
-use weft_artifact::Scalar;
+use weft_artifact::{MatrixTile, Scalar};
 
 use super::{
-    CallSiteId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, PtxId, Shuffle, StoreHint, Type, Vote,
-    WarpReduction, warp_op::OF_WARP,
+    CallSiteId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, MatrixLoad, PtxId, Shuffle, StoreHint, Type,
+    Vote, WarpReduction,
+    warp_op::{self, OF_WARP},
 };
 
 /// An operation.
@@ -44,6 +45,15 @@ pub enum Op {
     MatchAll,
     /// `redux.sync`: a reduction of the values of the lanes in the mask.
     WarpReduce(WarpReduction),
+    /// `mma.sync`: the product of two matrices, added to a third one, by all lanes of the warp. The operands are a lane's
+    /// words of A, its words of B, and its accumulators; the results are its accumulators.
+    Multiply(MatrixTile),
+    /// `ldmatrix`: loads matrices of 8 by 8 elements of 16 bits from shared memory. Each lane has the address of a row.
+    /// Only code for a GPU uses it.
+    MatrixLoad(MatrixLoad),
+    /// [`Op::Multiply`] of a warp whose lanes' operands are in cells: the addresses of the first lane's cells. The
+    /// results replace the accumulators. Only code for the host uses it.
+    MultiplyCells(MatrixTile),
     /// `activemask`: the active lanes of the warp. On a GPU it does not synchronize the warp.
     ActiveMask,
     /// Gathers one bit of each of the 32 bytes at a pointer into an integer, the lowest byte first. Only code for the
@@ -354,6 +364,11 @@ impl Op {
                 ..OF_WARP
             },
             Self::WarpReduce(reduction) => reduction.row(),
+            Self::Multiply(_) => warp_op::MULTIPLY,
+            Self::MatrixLoad(load) => load.row(),
+            Self::MultiplyCells(_) => {
+                OpRow { name: "multiply_cells", operands: &[Operand::Rest], memory: Memory::All, ..ORDERS }
+            }
             Self::ActiveMask => OpRow {
                 name: "active_mask",
                 results: &[Operand::Is(Type::Scalar(Scalar::U32))],
@@ -556,6 +571,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::LaneBits(bit) = self {
             write!(f, ".{bit}")?;
+        }
+        if let Self::Multiply(tile) | Self::MultiplyCells(tile) = self {
+            write!(f, ".{tile}")?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Warp operations.
 
-use super::{Elements, OpRow, Operand, SyncScope, Type, op::ORDERS};
+use weft_artifact::Scalar;
+
+use super::{Elements, Memory, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
 /// The lane whose value a shuffle returns. If that lane is outside the thread's segment of the warp, the thread's own
 /// value is returned.
@@ -40,6 +42,25 @@ pub enum WarpReduction {
     Or,
     Xor,
 }
+
+/// `ldmatrix`: how many matrices, and whether they are transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixLoad {
+    /// Two matrices. Lanes 0 to 15 have the addresses of their rows.
+    Two {
+        /// Whether they are transposed.
+        transposed: bool,
+    },
+    /// Four matrices.
+    Four {
+        /// Whether they are transposed.
+        transposed: bool,
+    },
+}
+
+/// The row of a product of matrices. The tile gives the numbers and types of operands and results.
+pub(super) const MULTIPLY: OpRow =
+    OpRow { name: "multiply", operands: &[Operand::Rest], results: &[Operand::Rest], ptx: &["mma.sync"], ..OF_WARP };
 
 /// The row of operations that synchronize a warp. In CUDA, only a warp's barriers order memory accesses, but kernels
 /// rely on more.
@@ -111,6 +132,30 @@ impl WarpReduction {
             results: &[Operand::Element],
             elements: Elements::Ints,
             ptx: &["redux.sync", "shfl.sync.idx"],
+            ..OF_WARP
+        }
+    }
+}
+
+impl MatrixLoad {
+    /// The properties of the operation.
+    pub(super) const fn row(self) -> OpRow {
+        const WORD: Operand = Operand::Is(Type::Scalar(Scalar::U32));
+        OpRow {
+            name: match self {
+                MatrixLoad::Two { transposed: false } => "matrix_load.two",
+                MatrixLoad::Two { transposed: true } => "matrix_load.two.transposed",
+                MatrixLoad::Four { transposed: false } => "matrix_load.four",
+                MatrixLoad::Four { transposed: true } => "matrix_load.four.transposed",
+            },
+            operands: &[Operand::Pointer],
+            results: match self {
+                MatrixLoad::Two { .. } => &[WORD, WORD],
+                MatrixLoad::Four { .. } => &[WORD, WORD, WORD, WORD],
+            },
+            elements: Elements::Any,
+            memory: Memory::Reads,
+            ptx: &["ldmatrix"],
             ..OF_WARP
         }
     }

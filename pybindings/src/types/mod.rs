@@ -5,6 +5,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod key;
+pub(crate) mod matrix;
 pub(crate) mod numpy;
 mod parts;
 pub(crate) mod signature;

@@ -13,6 +13,7 @@ mod interrupt;
 mod invalid_access;
 mod launch_state;
 mod machine;
+mod matrix;
 mod memory;
 mod module;
 pub(crate) mod pool;

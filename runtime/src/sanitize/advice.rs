@@ -244,6 +244,7 @@ pub(super) const fn does(kind: SiteKind, writes: bool) -> Does {
         | SiteKind::Vote
         | SiteKind::Match
         | SiteKind::WarpReduce
+        | SiteKind::Multiply
         | SiteKind::End
         | SiteKind::Call => Does::Write,
     }

@@ -70,7 +70,14 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
         faults: None,
         prints: false,
         sanitize: None,
-        host: Some(HostEntry { stack_bytes: None, call_bytes: 0, below_bytes: 0, dynamic_offset, x_axis: 0 }),
+        host: Some(HostEntry {
+            stack_bytes: None,
+            call_bytes: 0,
+            below_bytes: 0,
+            dynamic_offset,
+            x_axis: 0,
+            multiplies: false,
+        }),
     }
 }
 

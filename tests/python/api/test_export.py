@@ -383,6 +383,11 @@ def printing(x):
     print(x[0])
 
 
+def multiplying(x):
+    tile = cuda.mma.tile(8, 8, 4, np.float64, np.float64, np.float64)
+    tile.store(x, 0, 0, tile.mma(tile.a(x, 0, 0), tile.b(x, 0, 0), tile.zeros()))
+
+
 def spinning(x):
     if cuda.threadIdx.x == 0:
         while cuda.atomic.add(x, 0, 0) == 0:
@@ -423,6 +428,11 @@ WRONG = {
         "exported kernels take numbers and arrays, not UniTuple(int32 x 2): pass its values as parameters",
     ),
     "print": (lambda: jit_and_export(printing, "void(int32[::1])"), TypeError, "it prints, which needs weft's runtime"),
+    "matrix tiles on the CPU": (
+        lambda: jit_and_export(multiplying, "void(float64[:, ::1])", targets=["host"]),
+        TypeError,
+        "its matrix tiles need weft's runtime on a CPU",
+    ),
     "exceptions": (
         lambda: jit_and_export(raising, "void(int32[::1])", jit={"exceptions": True}),
         TypeError,

@@ -456,8 +456,8 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
     from weft._weft import intrinsics
 
     rows = {path for path, _ in intrinsics() if path.startswith("weft.cuda.")}
-    # Methods of groups are reached through the function that returns a group.
-    rows -= {path for path in rows if path.startswith("weft.cuda.cg.") and path.count(".") > 3}
+    # Methods of groups and matrix tiles are reached through the function that returns one.
+    rows -= {path for path in rows if path.startswith(("weft.cuda.cg.", "weft.cuda.mma.")) and path.count(".") > 3}
     names = set()
     for value in vars(cuda).values():
         path = getattr(value, "_weft_path", None)
@@ -470,12 +470,14 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
             names |= {member._weft_path for member in members}
         else:
             names.add(path)
-    for group in (cuda.fp16, cuda.bf16, cuda.cg, cuda.coop.block, cuda.coop.warp, cuda.libdevice, cuda.random):
+    of_kernels = (cuda.fp16, cuda.bf16, cuda.cg, cuda.coop.block, cuda.coop.warp, cuda.libdevice, cuda.mma, cuda.random)
+    for group in of_kernels:
         members = [getattr(group, name) for name in group.__all__]
         names |= {member._weft_path for member in members if hasattr(member, "_weft_path")}
         with pytest.raises(AttributeError, match="no attribute 'hwhat'"):
             _ = group.hwhat
     assert pickle.loads(pickle.dumps(cuda.fp16.hadd)) is cuda.fp16.hadd
+    assert pickle.loads(pickle.dumps(cuda.mma.tile)) is cuda.mma.tile
     assert names == rows
 
 

@@ -48,6 +48,9 @@ def names(x) -> None:
     group = cuda.cg.tiled_partition(cuda.cg.this_thread_block(), 8)
     x[3] = group.thread_rank() + group.shfl(x[0], 0) + cuda.cg.this_grid().num_blocks()
     x[4] = cuda.random.philox_uniform_float32(1, 2, 3)
+    matrices = cuda.mma.tile(16, 8, 16, a=np.float16, b=cuda.float16, c=np.float32)
+    matrices.store(x, 0, 0, matrices.mma(matrices.a(x, 0, 0), matrices.b(x, 0, 0), matrices.zeros()))
+    matrices.load(x)  # wrong
     cuda.gird(1)  # wrong
     cuda.grid(4)  # wrong
     cuda.threadIdx.w  # wrong

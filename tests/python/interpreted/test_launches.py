@@ -135,6 +135,27 @@ def test_barriers_warps_and_groups(passes):
     )
 
 
+def test_matrix_tiles(passes):
+    passes(
+        """
+        T = cuda.mma.tile(32, 8, 16, a=np.float16, b=np.float16, c=np.float32)
+
+        @cuda.jit
+        def kernel(a, b, out):
+            acc = T.mma(T.a(a, 0, 1), T.b(b.T, 1, 0), T.zeros())
+            for r in range(len(acc)):
+                row, column = T.coord(r)
+                out[row, column] = acc[r] + 1
+
+        a = (np.arange(32 * 17).reshape(32, 17) % 7).astype(np.float16)
+        b = (np.arange(8 * 17).reshape(8, 17) % 5).astype(np.float16)
+        out = np.zeros((32, 8), np.float32)
+        kernel[1, 32](a, b, out)
+        assert (out == a[:, 1:].astype(np.float32) @ b[:, 1:].T.astype(np.float32) + 1).all()
+        """
+    )
+
+
 def test_threads_that_wait_for_each_other(passes):
     passes(
         """

@@ -6,7 +6,7 @@ use weft_compiler::{
     syntax::ast::{Constant, Expr, ExprKind, UnaryOp},
 };
 
-use super::{Program, Value, arith};
+use super::{Program, Value, arith, matrix};
 
 /// The description of a value that depends on running the file.
 const UNKNOWN: &str = "value that only Python can compute";
@@ -92,6 +92,16 @@ impl Program {
                 Some(false) => self.eval(module, orelse),
                 None => unknown(),
             },
+            ExprKind::Call { func, args, keywords } if matches!(self.eval(module, func), Value::Const(Captured::Known(path)) if path == matrix::TILE) =>
+            {
+                let mut value = |arg: &Expr| into_constant(self.eval(module, arg));
+                let args: Option<Vec<Captured>> = args.iter().map(&mut value).collect();
+                let keywords: Option<Vec<(String, Captured)>> =
+                    keywords.iter().map(|(name, arg)| Some((name.clone()?, value(arg)?))).collect();
+                args.zip(keywords)
+                    .and_then(|(args, keywords)| matrix::tile(args, keywords))
+                    .map_or_else(unknown, constant)
+            }
             ExprKind::Call { func, args, keywords } if keywords.is_empty() => {
                 let args: Option<Vec<Captured>> =
                     args.iter().map(|arg| into_constant(self.eval(module, arg))).collect();

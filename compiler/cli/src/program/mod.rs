@@ -10,6 +10,7 @@ mod capture;
 mod eval;
 mod hint;
 mod jit;
+mod matrix;
 mod rules;
 mod scope;
 #[cfg(test)]

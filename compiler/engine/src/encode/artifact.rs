@@ -50,7 +50,7 @@ fields!(Sites { tools, sites, shared, only_read });
 fields!(Site { kind, file, line, column, width, text, array, function, is_own, loops, branches, update });
 fields!(Update { statement, operation, element });
 fields!(SharedArrayInfo { offset, bytes, name, item, shape, is_program });
-variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call });
+variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call, 12 => Multiply });
 
 impl Encode for Tools {
     fn write(&self, out: &mut Vec<u8>) {
@@ -65,7 +65,7 @@ impl Encode for Tools {
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes, accumulates });
 fields!(Assumptions { small, nonneg, disjoint, aligned, warps });
-fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis });
+fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis, multiplies });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
 variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });

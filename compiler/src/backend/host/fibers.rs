@@ -11,7 +11,7 @@ use inkwell::{
     IntPredicate,
     values::{BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
-use weft_artifact::HostContext;
+use weft_artifact::{HostContext, MatrixTile};
 
 use crate::{
     analysis::Rematerializable,
@@ -124,6 +124,25 @@ pub(super) fn print<'ctx>(
     let ty = types.context.void_type().fn_type(&[pointer.into(), long.into(), pointer.into()], false);
     let len = long.const_int(len as u64, false);
     emitter.builder.build_indirect_call(ty, callee, &[format.into(), len.into(), args.into()], "")?;
+    Ok(())
+}
+
+/// Calls the context's `multiply` with the addresses of a warp's cells.
+pub(super) fn multiply<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+    tile: MatrixTile,
+    operands: &[OperandValue<'ctx>],
+) -> Result<()> {
+    let types = emitter.cx.types;
+    let (pointer, long) = (types.pointer(ir::Space::Generic), types.context.i64_type());
+    let cells: Vec<_> = operands.iter().map(|operand| operand.value).collect();
+    let cells = emitter.words(&cells)?;
+    let place = field(&types, &emitter.builder, context, offset_of!(HostContext, multiply))?;
+    let callee = emitter.builder.build_load(pointer, place, "multiply")?.into_pointer_value();
+    let ty = types.context.void_type().fn_type(&[long.into(), pointer.into()], false);
+    let code = long.const_int(tile.code(), false);
+    emitter.builder.build_indirect_call(ty, callee, &[code.into(), cells.into()], "")?;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ use crate::{
         },
         symbol,
     },
-    ir::{Circles, Effects, FuncId, FunctionKind, Module, SyncScope},
+    ir::{Circles, Effects, FuncId, FunctionKind, Module, Op, StmtKind, SyncScope, for_each_stmt},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
@@ -76,6 +76,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         below_bytes: around,
         dynamic_offset: compiled.dynamic_offset,
         x_axis: compiled.x_axis,
+        multiplies: multiplies(module),
     };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
@@ -84,6 +85,17 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         kernels: vec![Kernel { sanitize: compiled.sites, ..kernel_record(module, kernel, request, Some(host)) }],
     };
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
+}
+
+/// Whether a module multiplies matrices, which calls the runtime.
+fn multiplies(module: &Module) -> bool {
+    let mut found = false;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::Op { op: Op::Multiply(_), .. });
+        });
+    }
+    found
 }
 
 /// The names of the transformations in the kernel's plan for a CPU ([`plan::features`]), sorted. Generates no code.

@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, divide, export, external, fault, grid, hints, inline, print,
+    SPACES, approximate, atomics, divide, export, external, fault, grid, hints, inline, matrix, print,
     reconverge::{gather, mask_of},
     waits::{FunctionWaits, Waits},
     warps,
@@ -214,8 +214,10 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::MatchAny => Ok(vec![warps::match_any(emitter, operands, &values)?]),
             Op::MatchAll => warps::match_all(emitter, operands, &values),
             Op::WarpReduce(reduction) => Ok(vec![warps::reduce(emitter, self.sm, reduction, operands)?]),
+            Op::Multiply(tile) => matrix::multiply(emitter, tile, &values),
+            Op::MatrixLoad(load) => matrix::load(emitter, load, &values),
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
-            Op::LaneBits(_) | Op::OfWarps | Op::WarpRegion(_) | Op::Check(_) => {
+            Op::LaneBits(_) | Op::OfWarps | Op::WarpRegion(_) | Op::MultiplyCells(_) | Op::Check(_) => {
                 internal(format!("a {op}, which is the host's own"))
             }
             Op::Fence(scope) => atomics::membar(emitter, scope),

@@ -19,6 +19,7 @@ mod hooks;
 mod inline;
 mod kernel;
 mod loads;
+mod matrix;
 mod packed;
 mod print;
 mod ptxas_workarounds;

@@ -11,6 +11,7 @@ mod groups;
 mod iterators;
 mod limits;
 mod makers;
+mod matrix;
 mod numbers;
 mod operators;
 mod overload;
@@ -214,6 +215,8 @@ impl FnLowerer<'_> {
             Custom::TiledPartition => self.tiled_partition(row, args, span),
             Custom::GroupCollective => self.group_collective(row, args, span),
             Custom::GroupMethod => self.group_method(row, args, span),
+            Custom::MatrixTile => self.matrix_tile(row, args, span),
+            Custom::MatrixMethod => self.matrix_method(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),

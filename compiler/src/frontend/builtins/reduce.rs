@@ -6,7 +6,7 @@ use super::super::{
     expr::Args,
     function::count,
     lowerer::{FnLowerer, Truth},
-    object::{ObjectKind, Static},
+    object::{MatrixObject, ObjectKind, Static},
     prelude, refusals,
     ty::{Ty, shown_path},
     value::Value,
@@ -196,6 +196,8 @@ impl FnLowerer<'_> {
             &["format"]
         } else if let Value::Object(ObjectKind::Group(group), _) = value {
             return intrinsics::lookup(&format!("weft.cuda.cg.{}.{name}", group.name()));
+        } else if let Value::Object(ObjectKind::Matrix(MatrixObject::Tile(_)), _) = value {
+            return intrinsics::lookup(&format!("weft.cuda.mma.Tile.{name}"));
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count", "view"]
         } else {

@@ -238,6 +238,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::Pointer
         | ObjectKind::VoidPointer
         | ObjectKind::Group(_)
+        | ObjectKind::Matrix(_)
         | ObjectKind::Formatted(_)
         | ObjectKind::Chars
         | ObjectKind::Range(_)

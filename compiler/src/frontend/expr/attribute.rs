@@ -1,6 +1,6 @@
 //! Attributes: of modules, arrays and numbers.
 
-use weft_artifact::{Complex, DType, Layout, Number, Scalar};
+use weft_artifact::{Complex, DType, Layout, MatrixTile, Number, Scalar};
 
 use crate::{
     diagnostic::{self, Code, Diagnostic, NameContext},
@@ -8,7 +8,7 @@ use crate::{
         builtins::reduce::ARRAY_METHODS,
         cuda_cpp_names,
         lowerer::FnLowerer,
-        object::{ObjectKind, Static},
+        object::{MatrixObject, ObjectKind, Static},
         refusals,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, LibraryName, Value},
@@ -131,6 +131,9 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn resolve_known(&mut self, path: &str, span: Span) -> Option<Value> {
         if path == "numpy.newaxis" {
             return Some(Value::NONE);
+        }
+        if let Some(tile) = MatrixTile::from_path(path) {
+            return Some(Value::Object(ObjectKind::Matrix(MatrixObject::Tile(tile)), Vec::new()));
         }
         if let Some((real, imag)) = intrinsics::constant(path) {
             let real = self.b.float(Scalar::F64, real, span);

@@ -8,7 +8,7 @@ use crate::{
     frontend::{
         function::count,
         lowerer::FnLowerer,
-        object::ObjectKind,
+        object::{MatrixObject, ObjectKind},
         refusals,
         ty::ArrayTy,
         value::{ArrayValue, Atom, Value},
@@ -66,6 +66,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::Time(_)
                 | ObjectKind::Slice
                 | ObjectKind::Group(_)
+                | ObjectKind::Matrix(_)
                 | ObjectKind::Formatted(_)
                 | ObjectKind::Closure(_)
                 | ObjectKind::NdIndex
@@ -92,6 +93,7 @@ impl FnLowerer<'_> {
                 let class = format!("weft.cuda.cg.{}", group.name());
                 intrinsics::members(&class).collect()
             }
+            (ObjectKind::Matrix(MatrixObject::Tile(_)), _) => intrinsics::members("weft.cuda.mma.Tile").collect(),
             (ObjectKind::Enum(_), _) => vec!["value"],
             (ObjectKind::Weak, _) => vec!["real", "imag"],
             (ObjectKind::Record, [Value::Array(place)]) => {
@@ -105,6 +107,7 @@ impl FnLowerer<'_> {
             (
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled
+                | ObjectKind::Matrix(MatrixObject::Fragment(..))
                 | ObjectKind::Record
                 | ObjectKind::Pointer
                 | ObjectKind::VoidPointer

@@ -10,6 +10,7 @@ mod half;
 mod intrinsics;
 mod libdevice;
 mod math;
+mod matrix;
 mod numpy;
 mod operator;
 mod random;
@@ -27,6 +28,7 @@ const TABLES: &[&[Intrinsic]] = &[
     warp::WARP,
     groups::GROUPS,
     coop::COOP,
+    matrix::MATRIX,
     intrinsics::INTRINSICS,
     libdevice::LIBDEVICE,
     half::FP16,

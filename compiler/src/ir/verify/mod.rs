@@ -8,9 +8,12 @@ mod expr;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, iter::repeat};
+use std::{
+    collections::BTreeSet,
+    iter::{repeat, repeat_n},
+};
 
-use weft_artifact::{ArgItem, Scalar, SlotSource, SlotType, Which, format_parts};
+use weft_artifact::{ArgItem, MatrixPart, MatrixTile, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
@@ -290,6 +293,9 @@ impl Checker<'_> {
         if let Op::External(function) = op {
             return self.external(function, results, &types);
         }
+        if let Op::Multiply(tile) = op {
+            return self.multiply(tile, results, &types);
+        }
         let row = op.row();
         let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
         self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
@@ -373,6 +379,20 @@ impl Checker<'_> {
             format!("external: {} locals take its {} results", results.len(), gives.len())
         });
         self.results("external", results, &gives);
+    }
+
+    /// Checks a product of matrices against its tile.
+    fn multiply(&mut self, tile: MatrixTile, results: &[LocalId], types: &[Option<Type>]) {
+        let (word, value) = (Type::Scalar(tile.kind().register()), Type::Scalar(tile.kind().accumulator()));
+        let words = tile.registers(MatrixPart::A) + tile.registers(MatrixPart::B);
+        let takes: Vec<Type> = repeat_n(word, words).chain(repeat_n(value, tile.values())).collect();
+        let same =
+            types.len() == takes.len() && types.iter().zip(&takes).all(|(ty, taken)| ty.is_none_or(|ty| ty == *taken));
+        self.check(same, || format!("multiply: operands {types:?}, {tile} takes {takes:?}"));
+        self.check(results.is_empty() || results.len() == tile.values(), || {
+            format!("multiply: {} locals take the {} results of {tile}", results.len(), tile.values())
+        });
+        self.results("multiply", results, &vec![value; tile.values()]);
     }
 
     /// Checks the locals that are assigned results of declared types.

@@ -90,6 +90,9 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::MatchAny
         | Op::MatchAll
         | Op::WarpReduce(_)
+        | Op::Multiply(_)
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps

@@ -107,7 +107,10 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         Op::Vote(_) => (SiteKind::Vote, None),
         Op::MatchAny | Op::MatchAll => (SiteKind::Match, None),
         Op::WarpReduce(_) => (SiteKind::WarpReduce, None),
+        Op::Multiply(_) => (SiteKind::Multiply, None),
         Op::Atomic { .. }
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps
@@ -130,7 +133,8 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         function.exprs.push(Expr { kind, ty: Type::I32, span })
     };
     let (all, zero, other) = (int(-1), int(0), int(0));
-    let mask = if meets.is_of_warp() { args.first().map_or(all, |&mask| function.copy_expr(mask)) } else { all };
+    let has_mask = meets.is_of_warp() && meets != SiteKind::Multiply;
+    let mask = if has_mask { args.first().map_or(all, |&mask| function.copy_expr(mask)) } else { all };
     if !meets.is_of_warp() || meets == SiteKind::WarpBarrier {
         return Some((Check::Meets(meets), vec![mask]));
     }

@@ -23,7 +23,7 @@ use super::{
     interrupt::{is_raised, leaves},
     invalid_access::{self, Culprit, InvalidAccess, ThreadSlot},
     launch_state::LaunchState,
-    machine,
+    machine, matrix,
     module::Entry,
     print,
     stacks::BlockStack,
@@ -393,6 +393,7 @@ impl Fibers<'_> {
             unwritten: 0,
             // SAFETY: it is null, or this launch's, and no fiber runs now.
             seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(LiveThread { slot, thread })),
+            multiply: matrix::multiply,
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {

@@ -18,6 +18,7 @@ use super::{
     fibers::{Fibers, blocks_in_memory},
     invalid_access::{self, Culprit},
     launch_state::LaunchState,
+    matrix,
     pool::{Cost, Pool, Work},
     print as compiled,
     scratch::with_scratch,
@@ -446,7 +447,8 @@ impl Work for Launch<'_> {
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 let record = Record::pointer(self.record);
                 let (fault, called) = (fault::fault, fault::called);
-                let context = HostContext { lowest, deep, print: compiled::print, fault, called, record, ..context };
+                let (print, multiply) = (compiled::print, matrix::multiply);
+                let context = HostContext { lowest, deep, print, fault, called, record, multiply, ..context };
                 if let Some(goes_on) = self.run_checked(context, (start, end), seat.as_deref()) {
                     if goes_on {
                         continue;

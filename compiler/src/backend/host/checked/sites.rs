@@ -155,6 +155,7 @@ impl<'a> Recorder<'a> {
                 | SiteKind::Vote
                 | SiteKind::Match
                 | SiteKind::WarpReduce
+                | SiteKind::Multiply
                 | SiteKind::End
                 | SiteKind::Call => None,
             },

@@ -117,8 +117,17 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             Op::Atomic { op, order, scope: Scope::Block | Scope::Device | Scope::System } => {
                 Ok(vec![step(emitter, op, order, operands)?])
             }
-            Op::BarrierReduce(_) | Op::Shuffle(_) | Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_) => {
-                internal(format!("a {op} that was not lowered"))
+            Op::BarrierReduce(_)
+            | Op::Shuffle(_)
+            | Op::Vote(_)
+            | Op::MatchAny
+            | Op::MatchAll
+            | Op::WarpReduce(_)
+            | Op::Multiply(_) => internal(format!("a {op} that was not lowered")),
+            Op::MatrixLoad(_) => internal(format!("a {op}, which is a GPU's own")),
+            Op::MultiplyCells(tile) => {
+                fibers::multiply(emitter, self.frame.get().context, tile, operands)?;
+                Ok(Vec::new())
             }
             Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not lowered")),
             Op::ActiveMask => Ok(vec![fibers::lanes_here(emitter, self.frame.get().context, self.site())?.into()]),

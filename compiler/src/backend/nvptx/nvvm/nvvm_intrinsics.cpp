@@ -91,6 +91,16 @@ bool NvvmPrinter::print_warp(llvm::CallInst &call, llvm::StringRef name) {
     define(call, inline_ptx("i32", "activemask.b32 $0;", "=r", {}, Effect::converged));
     return true;
   }
+  if (name.starts_with("ldmatrix.sync.aligned.m8n8.x2.") || name.starts_with("ldmatrix.sync.aligned.m8n8.x4.")) {
+    bool is_four = name.contains(".x4.");
+    std::string address = temporary(joined("ptrtoint ", typed(call.getArgOperand(0)), " to i32"));
+    llvm::StringRef results = is_four ? "{$0, $1, $2, $3}, [$4];" : "{$0, $1}, [$2];";
+    std::string code = joined("ldmatrix.sync.aligned.m8n8.x", is_four ? "4" : "2",
+                              name.contains(".trans.") ? ".trans" : "", ".shared.b16 ", results);
+    define(call, inline_ptx(is_four ? "{ i32, i32, i32, i32 }" : "{ i32, i32 }", code,
+                            is_four ? "=r,=r,=r,=r,r" : "=r,=r,r", {joined("i32 ", address)}, Effect::converged));
+    return true;
+  }
   llvm::StringRef rest = name;
   if (rest.consume_front("redux.sync.")) {
     llvm::StringRef form = llvm::StringSwitch<llvm::StringRef>(rest)

@@ -41,6 +41,7 @@ _COLLECTIVES = {
     "tiled_partition",
     "coalesced_threads",
     "coop",
+    "mma",
 }
 _WAITS = {
     "cas",

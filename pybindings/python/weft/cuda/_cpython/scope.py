@@ -18,7 +18,7 @@ import types
 import numpy as np
 
 from weft import _weft, carray, farray
-from weft.cuda._cpython import collectives, native, rewriting, threads
+from weft.cuda._cpython import collectives, matrix, native, rewriting, threads
 from weft.cuda._cpython.arguments import choose, converted
 from weft.cuda._cpython.arrays import (
     Array,
@@ -37,6 +37,7 @@ from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
 from weft.cuda._cpython.operators import RULES
 from weft.cuda._cpython.scalars import SCALARS, is_weak, plain, scalar, type_name
 from weft.cuda._kernel_names import KernelName
+from weft.cuda.mma import Tile
 from weft.errors import CompileError
 
 TYPE_CHECKING = False
@@ -257,6 +258,8 @@ def kernel_name(name: KernelName, *, numpy: bool = False) -> Any:
     known = NAMES.get(path)
     if known is not None:
         return known
+    if isinstance(name, Tile):
+        return matrix.of_host(name)
     if any(other.startswith(path + ".") for other in NAMES):
         return _Members(name, numpy=numpy)
     return functools.partial(_native, name, path.removeprefix("weft."), numpy)

@@ -33,6 +33,9 @@ fn may_move(op: Op) -> bool {
         | Op::MatchAny
         | Op::MatchAll
         | Op::WarpReduce(_)
+        | Op::Multiply(_)
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps

@@ -81,6 +81,9 @@ fn is_op_fit(op: Op) -> bool {
         | Op::MatchAny
         | Op::MatchAll
         | Op::WarpReduce(_)
+        | Op::Multiply(_)
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps

@@ -27,6 +27,7 @@
 //! finish a region before the next one begins, two arrays of cells alternate instead (double buffering).
 
 mod lanes;
+mod matrix;
 
 use weft_artifact::Scalar;
 
@@ -52,6 +53,8 @@ pub(crate) struct Cells {
     here: Option<SharedId>,
     /// For each bit of `here`, the ballot of the warp, stored for each of its lanes.
     bits: [Option<SharedId>; 2],
+    /// For each type, the arrays of the operands of products of matrices.
+    operands: Vec<(Scalar, SharedId)>,
 }
 
 /// Whether an operation exchanges values between the lanes of a warp, unlike a barrier.
@@ -70,7 +73,7 @@ pub(crate) fn holds(body: &[Stmt]) -> bool {
 /// Lowers the warp operations of a module whose threads run on fibers. `ActiveMask` remains: only the runtime can
 /// compute it.
 pub(crate) fn lower_for_stacks(module: &mut Module) {
-    let mut cells = Cells { stacks: true, warp_blocks: false, values: Vec::new(), here: None, bits: [None; 2] };
+    let mut cells = Cells::new(true, false);
     let ids: Vec<_> = module.functions.iter().map(|(id, _)| id).collect();
     for id in ids {
         let mut body = std::mem::take(&mut module.functions[id].body);
@@ -90,12 +93,16 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
 
 /// Lowers the warp operations of a kernel whose threads run in thread loops; with `warp_blocks` each warp is a block.
 pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, warp_blocks: bool) {
-    let mut cells = Cells { stacks: false, warp_blocks, values: Vec::new(), here: None, bits: [None; 2] };
+    let mut cells = Cells::new(false, warp_blocks);
     cells.lower(module, function, body);
     cells.clear(function, body);
 }
 
 impl Cells {
+    const fn new(stacks: bool, warp_blocks: bool) -> Self {
+        Self { stacks, warp_blocks, values: Vec::new(), here: None, bits: [None; 2], operands: Vec::new() }
+    }
+
     fn lower(&mut self, module: &mut Module, function: &mut Function, block: &mut Block) {
         if !holds(block) {
             return;
@@ -248,6 +255,8 @@ impl Site<'_> {
             (Op::MatchAny, &[mask, value], &[lanes]) => self.match_lanes(mask, value, lanes, None),
             (Op::MatchAll, &[mask, value], &[lanes, all]) => self.match_lanes(mask, value, lanes, Some(all)),
             (Op::WarpReduce(reduction), &[mask, value], &[result]) => self.reduce(reduction, mask, value, result),
+            (Op::Multiply(_), _, []) => {}
+            (Op::Multiply(tile), ..) => self.multiply(tile, results, args),
             (_, [mask, ..], []) => {
                 // The results are not read, so only the barrier remains.
                 self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![*mask] });

@@ -1,0 +1,370 @@
+//! Matrix tiles of a warp: which products of matrices a warp computes, and which lane holds which element.
+//!
+//! A *tile* is a product of a matrix A of `m` rows and `k` columns and a matrix B of `k` rows and `n` columns, added to a
+//! matrix C of `m` rows and `n` columns. It consists of one or more instructions `mma.sync`, in blocks of
+//! [`MatrixKind::instruction`]. A *fragment* is one lane's part of a matrix: of A and B registers with adjacent elements
+//! along `k`, of C values. Layouts: PTX ISA, "Matrix Fragments for mma".
+
+use std::fmt;
+
+use crate::number::Scalar;
+
+/// The types of the operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixKind {
+    /// `float16`, accumulated in `float32`.
+    F16,
+    /// `bfloat16`, accumulated in `float32`.
+    BF16,
+    /// `float32` of which the operation reads the upper 19 bits, accumulated in `float32`.
+    TF32,
+    /// `float64`.
+    F64,
+    /// `int8`, accumulated in `int32`.
+    S8,
+    /// `uint8`, accumulated in `int32`.
+    U8,
+    /// `int8` times `uint8`, accumulated in `int32`.
+    S8U8,
+    /// `uint8` times `int8`, accumulated in `int32`.
+    U8S8,
+}
+
+/// An operand of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixPart {
+    /// The left factor.
+    A,
+    /// The right factor.
+    B,
+}
+
+/// A tile: its kind, and its extents in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixTile {
+    kind: MatrixKind,
+    m: u16,
+    n: u16,
+    k: u16,
+}
+
+/// The maximum number of a lane's 32-bit registers for one fragment.
+const MOST_REGISTERS: u32 = 128;
+
+/// Lanes of a warp.
+const LANES: usize = 32;
+
+impl MatrixKind {
+    /// All kinds.
+    pub const ALL: [Self; 8] =
+        [Self::F16, Self::BF16, Self::TF32, Self::F64, Self::S8, Self::U8, Self::S8U8, Self::U8S8];
+
+    /// The names of the types of A, B and C.
+    pub const fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::F16 => ["float16", "float16", "float32"],
+            Self::BF16 => ["bfloat16", "bfloat16", "float32"],
+            Self::TF32 => ["tf32", "tf32", "float32"],
+            Self::F64 => ["float64", "float64", "float64"],
+            Self::S8 => ["int8", "int8", "int32"],
+            Self::U8 => ["uint8", "uint8", "int32"],
+            Self::S8U8 => ["int8", "uint8", "int32"],
+            Self::U8S8 => ["uint8", "int8", "int32"],
+        }
+    }
+
+    /// The extents `m`, `n` and `k` of the instruction.
+    pub const fn instruction(self) -> [u16; 3] {
+        match self {
+            Self::F16 | Self::BF16 => [16, 8, 16],
+            Self::TF32 => [16, 8, 8],
+            Self::F64 => [8, 8, 4],
+            Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => [16, 8, 32],
+        }
+    }
+
+    /// The types in the instruction: of D, A, B and C.
+    pub const fn ptx(self) -> &'static str {
+        match self {
+            Self::F16 => "f32.f16.f16.f32",
+            Self::BF16 => "f32.bf16.bf16.f32",
+            Self::TF32 => "f32.tf32.tf32.f32",
+            Self::F64 => "f64.f64.f64.f64",
+            Self::S8 => "s32.s8.s8.s32",
+            Self::U8 => "s32.u8.u8.s32",
+            Self::S8U8 => "s32.s8.u8.s32",
+            Self::U8S8 => "s32.u8.s8.s32",
+        }
+    }
+
+    /// The type of the elements of an array with A or B.
+    pub const fn element(self, part: MatrixPart) -> Scalar {
+        match (self, part) {
+            (Self::F16, _) => Scalar::F16,
+            (Self::BF16, _) => Scalar::BF16,
+            (Self::TF32, _) => Scalar::F32,
+            (Self::F64, _) => Scalar::F64,
+            (Self::S8, _) | (Self::S8U8, MatrixPart::A) | (Self::U8S8, MatrixPart::B) => Scalar::I8,
+            (Self::U8, _) | (Self::U8S8, MatrixPart::A) | (Self::S8U8, MatrixPart::B) => Scalar::U8,
+        }
+    }
+
+    /// The type of an accumulator.
+    pub const fn accumulator(self) -> Scalar {
+        match self {
+            Self::F16 | Self::BF16 | Self::TF32 => Scalar::F32,
+            Self::F64 => Scalar::F64,
+            Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => Scalar::I32,
+        }
+    }
+
+    /// The type of a register of A or B.
+    pub const fn register(self) -> Scalar {
+        match self {
+            Self::F16 | Self::BF16 | Self::TF32 | Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => Scalar::U32,
+            Self::F64 => Scalar::F64,
+        }
+    }
+
+    /// The number of elements in a register.
+    pub const fn per_register(self) -> u16 {
+        match self {
+            Self::F16 | Self::BF16 => 2,
+            Self::TF32 | Self::F64 => 1,
+            Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => 4,
+        }
+    }
+
+    /// The oldest SM with the instruction.
+    pub const fn sm(self) -> u32 {
+        80
+    }
+}
+
+impl MatrixTile {
+    /// The tile with these extents and types.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that lists the tiles that exist.
+    pub fn new(shape: [i128; 3], types: [&str; 3]) -> Result<Self, String> {
+        let [m, n, k] = shape;
+        let [a, b, c] = types;
+        let shown = format!("{m}x{n}x{k} of {a}, {b} and {c}");
+        let Some(kind) = MatrixKind::ALL.into_iter().find(|kind| kind.names() == types) else {
+            return Err(format!("there is no tile {shown}; there are multiples of {}", Self::listed()));
+        };
+        let unit = kind.instruction();
+        let fits = |extent: i128, unit: u16| extent > 0 && extent % i128::from(unit) == 0;
+        let extent = |extent: i128| u16::try_from(extent).ok();
+        let (Some(m), Some(n), Some(k), true) =
+            (extent(m), extent(n), extent(k), shape.into_iter().zip(unit).all(|(extent, unit)| fits(extent, unit)))
+        else {
+            let [m, n, k] = unit;
+            return Err(format!("there is no tile {shown}: for these types, it is a multiple of {m}x{n}x{k}"));
+        };
+        let tile = Self { kind, m, n, k };
+        let size = |count: usize, scalar: Scalar| count as u64 * scalar.size_bytes() / 4;
+        let registers = [MatrixPart::A, MatrixPart::B].map(|part| size(tile.registers(part), kind.register()));
+        let most = registers.into_iter().fold(size(tile.values(), kind.accumulator()), u64::max);
+        if most > u64::from(MOST_REGISTERS) {
+            return Err(format!(
+                "the tile {shown} needs {most} registers of a thread for one matrix; at most {MOST_REGISTERS} are \
+                 possible"
+            ));
+        }
+        Ok(tile)
+    }
+
+    /// The instructions, for messages.
+    fn listed() -> String {
+        let one = |kind: MatrixKind| {
+            let ([m, n, k], [a, b, c]) = (kind.instruction(), kind.names());
+            let quoted = |name: &str| if name == "tf32" { "\"tf32\"".to_owned() } else { name.to_owned() };
+            format!("({m}, {n}, {k}, a={}, b={}, c={})", quoted(a), quoted(b), quoted(c))
+        };
+        MatrixKind::ALL.map(one).join(", ")
+    }
+
+    /// The tile of a canonical path, such as `weft.cuda.mma.tile(16, 8, 16, bfloat16, bfloat16, float32)`: that of an
+    /// object that the host made.
+    pub fn from_path(path: &str) -> Option<Self> {
+        let inside = path.strip_prefix("weft.cuda.mma.tile(")?.strip_suffix(')')?;
+        let mut parts = inside.split(", ");
+        let mut extent = || parts.next()?.parse::<i128>().ok();
+        let shape = [extent()?, extent()?, extent()?];
+        let types = [parts.next()?, parts.next()?, parts.next()?];
+        if parts.next().is_some() { None } else { Self::new(shape, types).ok() }
+    }
+
+    /// Its canonical path.
+    pub fn path(self) -> String {
+        let [a, b, c] = self.kind.names();
+        format!("weft.cuda.mma.tile({}, {}, {}, {a}, {b}, {c})", self.m, self.n, self.k)
+    }
+
+    /// A number that identifies it, for calls of the runtime.
+    pub fn code(self) -> u64 {
+        let kind = MatrixKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
+        [self.m, self.n, self.k].into_iter().fold(kind as u64, |code, extent| code << 16 | u64::from(extent))
+    }
+
+    /// The tile of a number.
+    pub fn of_code(code: u64) -> Option<Self> {
+        let kind = *MatrixKind::ALL.get(usize::try_from(code >> 48).ok()?)?;
+        let [m, n, k] = [32, 16, 0].map(|shift| (code >> shift & 0xFFFF) as u16);
+        Some(Self { kind, m, n, k })
+    }
+
+    /// The types of its operands.
+    pub const fn kind(self) -> MatrixKind {
+        self.kind
+    }
+
+    /// Its extents `m`, `n` and `k`.
+    pub const fn shape(self) -> [u16; 3] {
+        [self.m, self.n, self.k]
+    }
+
+    /// The numbers of instructions along `m`, `n` and `k`.
+    pub const fn blocks(self) -> [usize; 3] {
+        let [m, n, k] = self.kind.instruction();
+        [(self.m / m) as usize, (self.n / n) as usize, (self.k / k) as usize]
+    }
+
+    /// The number of a lane's registers of A or B for one instruction.
+    pub const fn registers_of_block(self, part: MatrixPart) -> usize {
+        let [m, n, k] = self.kind.instruction();
+        let rows = match part {
+            MatrixPart::A => m,
+            MatrixPart::B => n,
+        };
+        (rows * k / self.kind.per_register()) as usize / LANES
+    }
+
+    /// The number of a lane's accumulators for one instruction.
+    pub const fn values_of_block(self) -> usize {
+        let [m, n, _] = self.kind.instruction();
+        (m * n) as usize / LANES
+    }
+
+    /// The number of a lane's registers of A or B: those of each instruction along `m` (or `n`), in each those along `k`.
+    pub const fn registers(self, part: MatrixPart) -> usize {
+        let [m, n, k] = self.blocks();
+        let rows = match part {
+            MatrixPart::A => m,
+            MatrixPart::B => n,
+        };
+        rows * k * self.registers_of_block(part)
+    }
+
+    /// The number of a lane's accumulators: those of each instruction along `m`, in each those along `n`.
+    pub const fn values(self) -> usize {
+        let [m, n, _] = self.blocks();
+        m * n * self.values_of_block()
+    }
+
+    /// The index of the first element of a lane's register of A or B, for lane 0: the row (of B: the column), and the
+    /// position along `k`. The register of lane `4 * group + t` is `group` rows and `t` registers later.
+    pub const fn register_at(self, part: MatrixPart, word: usize) -> (usize, usize) {
+        let [_, _, steps] = self.blocks();
+        let [m, n, k] = self.kind.instruction();
+        let (rows, of_block) = match part {
+            MatrixPart::A => (m as usize, self.registers_of_block(part)),
+            MatrixPart::B => (n as usize, self.registers_of_block(part)),
+        };
+        let (block, within) = (word / of_block, word % of_block);
+        let halves = rows / 8;
+        let row = block / steps * rows + within % halves * 8;
+        (row, block % steps * k as usize + within / halves * 4 * self.kind.per_register() as usize)
+    }
+
+    /// The row and the column of an accumulator for lane 0. Lane `4 * group + t` has the one `group` rows and `2 * t`
+    /// columns later.
+    pub const fn value_at(self, value: usize) -> (usize, usize) {
+        let [_, columns, _] = self.blocks();
+        let [m, n, _] = self.kind.instruction();
+        let of_block = self.values_of_block();
+        let (block, within) = (value / of_block, value % of_block);
+        (block / columns * m as usize + within / 2 * 8, block % columns * n as usize + within % 2)
+    }
+
+    /// The instruction, without its operands.
+    pub fn ptx(self) -> String {
+        let [m, n, k] = self.kind.instruction();
+        format!("mma.sync.aligned.m{m}n{n}k{k}.row.col.{}", self.kind.ptx())
+    }
+}
+
+impl fmt::Display for MatrixTile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m{}n{}k{}.{}", self.m, self.n, self.k, self.kind.ptx())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn tile(shape: [i128; 3], kind: MatrixKind) -> MatrixTile {
+        MatrixTile::new(shape, kind.names()).expect("a tile")
+    }
+
+    #[test]
+    fn each_element_has_one_lane() {
+        for kind in MatrixKind::ALL {
+            let unit = kind.instruction().map(i128::from);
+            for factors in [[1, 1, 1], [2, 4, 2]] {
+                let tile = tile([0, 1, 2].map(|at| unit[at] * factors[at]), kind);
+                let [m, n, k] = tile.shape().map(usize::from);
+                for (part, rows) in [(MatrixPart::A, m), (MatrixPart::B, n)] {
+                    let mut seen = HashSet::new();
+                    let per_register = usize::from(kind.per_register());
+                    for lane in 0..LANES {
+                        for word in 0..tile.registers(part) {
+                            let (row, at) = tile.register_at(part, word);
+                            for element in 0..per_register {
+                                let place = (row + lane / 4, at + lane % 4 * per_register + element);
+                                assert!(place.0 < rows && place.1 < k && seen.insert(place), "{tile} {place:?}");
+                            }
+                        }
+                    }
+                    assert_eq!(seen.len(), rows * k, "{tile}");
+                }
+                let mut seen = HashSet::new();
+                for lane in 0..LANES {
+                    for value in 0..tile.values() {
+                        let (row, column) = tile.value_at(value);
+                        assert!(seen.insert((row + lane / 4, column + lane % 4 * 2)), "{tile}");
+                    }
+                }
+                assert_eq!(seen.len(), m * n, "{tile}");
+            }
+        }
+    }
+
+    #[test]
+    fn paths_and_codes_are_those_of_the_tile() {
+        for kind in MatrixKind::ALL {
+            let tile = tile(kind.instruction().map(|extent| i128::from(extent) * 2), kind);
+            assert_eq!(MatrixTile::from_path(&tile.path()), Some(tile));
+            assert_eq!(MatrixTile::of_code(tile.code()), Some(tile));
+        }
+        for wrong in
+            ["weft.cuda.mma.tile", "weft.cuda.mma.tile(16, 8)", "weft.cuda.mma.tile(16, 8, 8, int8, int8, int32)"]
+        {
+            assert_eq!(MatrixTile::from_path(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_lists_what_does() {
+        let wrong = |shape, types| MatrixTile::new(shape, types).expect_err("an error");
+        assert!(wrong([16, 8, 16], ["float32"; 3]).contains("(16, 8, 8, a=\"tf32\", b=\"tf32\", c=float32)"));
+        assert!(wrong([16, 8, 12], ["bfloat16", "bfloat16", "float32"]).ends_with("it is a multiple of 16x8x16"));
+        assert!(wrong([256, 256, 16], ["bfloat16", "bfloat16", "float32"]).contains("2048 registers"));
+        assert!(wrong([0, 8, 16], ["bfloat16", "bfloat16", "float32"]).contains("multiple"));
+    }
+}

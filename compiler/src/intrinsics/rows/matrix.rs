@@ -1,0 +1,48 @@
+//! Rows of matrix tiles of a warp.
+
+use super::super::{Custom, Intrinsic, Lowering, Ptx};
+
+const fn tile(path: &'static str, custom: Custom, doc: &'static str) -> Intrinsic {
+    Intrinsic { path, signatures: &[], lowering: Lowering::Custom(custom), ptx: Ptx::Computed, doc }
+}
+
+const fn method(path: &'static str, doc: &'static str) -> Intrinsic {
+    tile(path, Custom::MatrixMethod, doc)
+}
+
+pub(super) const MATRIX: &[Intrinsic] = &[
+    tile(
+        "weft.cuda.mma.tile",
+        Custom::MatrixTile,
+        "`tile(m, n, k, a, b, c)`: a product of matrices that a warp computes on tensor cores, `m` by `k` of type `a` \
+         times `k` by `n` of type `b`, added to `m` by `n` of type `c`. The shape is a multiple of that of an \
+         instruction: 16, 8, 16 for `float16` and `bfloat16`, 16, 8, 8 for `\"tf32\"` (arrays of `float32`), each with \
+         `float32`; 8, 8, 4 for `float64`; 16, 8, 32 for `int8` and `uint8` with `int32`. It can be made outside of \
+         kernels, too.",
+    ),
+    method(
+        "weft.cuda.mma.Tile.a",
+        "`a(array, i, j)`: loads the left matrix, whose first element is `array[i, j]`. All lanes of the warp pass the \
+         same position, which does not count from the end. The array may be in any memory and have any strides.",
+    ),
+    method(
+        "weft.cuda.mma.Tile.b",
+        "`b(array, i, j)`: loads the right matrix, whose first element is `array[i, j]`, for `k` rows and `n` columns. \
+         For an array that stores it by columns, pass `array.T`.",
+    ),
+    method("weft.cuda.mma.Tile.zeros", "`zeros()`: accumulators that are zero: a tuple of the lane's elements of C."),
+    method(
+        "weft.cuda.mma.Tile.mma",
+        "`mma(a, b, acc)`: the product of two matrices plus accumulators, as new accumulators. All lanes of the warp \
+         must make the call. On the CPU, the result has the bits of a GPU of compute capability 9.0.",
+    ),
+    method(
+        "weft.cuda.mma.Tile.store",
+        "`store(array, i, j, acc)`: stores accumulators, or a tuple of as many numbers, to the matrix whose first \
+         element is `array[i, j]`.",
+    ),
+    method(
+        "weft.cuda.mma.Tile.coord",
+        "`coord(r)`: the row and the column of the lane's accumulator `acc[r]` in the tile.",
+    ),
+];

@@ -1,0 +1,138 @@
+"""Matrix tiles of a warp, for kernels that CPython runs: `cuda.mma`.
+
+A fragment has the bits of the elements that a lane holds. The lanes of a warp bring theirs to a product, which the
+runtime computes as the CPU executor does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft import _weft
+from weft.cuda._cpython import threads
+from weft.cuda._cpython.names import INT64, NAMES, meet, site
+from weft.cuda._cpython.scalars import SCALARS
+from weft.cuda._cpython.warps import ALL, Collective
+from weft.cuda.mma import Tile, tile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Place = tuple[int, int]
+
+_LANES = 32
+
+
+class Fragment:
+    """A lane's elements of A or B, as bits, in the order of its registers."""
+
+    def __init__(self, tile: MatrixTile, part: str, bits: list[int]) -> None:
+        self.tile, self.part, self.bits = tile, part, bits
+
+
+class MatrixTile:
+    """A tile, with its methods."""
+
+    def __init__(self, name: Tile) -> None:
+        self.path = name._weft_path
+        self.shape, self.types, self.per_register, places = _weft.matrix_layout(self.path)
+        self.places = dict(zip("abc", places, strict=True))
+        self.scalar = SCALARS[self.types[2]]
+
+    def _elements(self, part: str, lane: int) -> list[Place]:
+        """Give the positions of a lane's elements: the row, of B the column, and the position along k."""
+        row, at = lane // 4, lane % 4 * self.per_register
+        registers = self.places[part]
+        return [(row + r, at + k + element) for r, k in registers for element in range(self.per_register)]
+
+    def _values(self, lane: int) -> list[Place]:
+        return [(row + lane // 4, column + lane % 4 * 2) for row, column in self.places["c"]]
+
+    def _load(self, part: str, array: Any, i: int, j: int) -> Fragment:
+        wanted = self.types["ab".index(part)]
+        wanted = "float32" if wanted == "tf32" else wanted
+        if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.name != wanted:
+            msg = f"cuda.mma.Tile.{part} takes an array of two dimensions of {wanted}"
+            raise TypeError(msg)
+        plain = np.asarray(array)
+        bits = []
+        for row, at in self._elements(part, threads.current().lane):
+            y, x = (int(i) + row, int(j) + at) if part == "a" else (int(i) + at, int(j) + row)
+            bits.append(_bits(plain[y, x]))
+        return Fragment(self, part, bits)
+
+    def a(self, array: Any, i: int, j: int) -> Fragment:
+        """Load the left matrix."""
+        return self._load("a", array, i, j)
+
+    def b(self, array: Any, i: int, j: int) -> Fragment:
+        """Load the right matrix."""
+        return self._load("b", array, i, j)
+
+    def zeros(self) -> tuple[Any, ...]:
+        """Give accumulators that are zero."""
+        return tuple(self.scalar(0) for _ in self.places["c"])
+
+    def mma(self, a: Any, b: Any, acc: Any) -> tuple[Any, ...]:
+        """Multiply matrices."""
+        fits = all(
+            isinstance(x, Fragment) and (x.tile.path, x.part) == (self.path, part) for x, part in ((a, "a"), (b, "b"))
+        )
+        if not fits or not isinstance(acc, tuple) or len(acc) != len(self.places["c"]):
+            msg = f"cuda.mma.Tile.mma takes what a and b return, and a tuple of {len(self.places['c'])} {self.types[2]}"
+            raise TypeError(msg)
+        brought = (a.bits, b.bits, [_bits(self.scalar(value)) for value in acc])
+
+        def combine(lane: int, of_all: dict[int, Any]) -> tuple[Any, ...]:
+            # The first lane computes the product for all.
+            if -1 not in of_all:
+                of_all[-1] = self._product(of_all)
+            found = of_all[-1]
+            n = self.shape[1]
+            return tuple(_number(self.scalar, found[row * n + column]) for row, column in self._values(lane))
+
+        made: tuple[Any, ...] = meet(Collective("warp", "mma", site(), combine, brought, ALL))
+        return made
+
+    def _product(self, of_all: dict[int, Any]) -> list[int]:
+        m, n, k = self.shape
+        a, b, c = [0] * (m * k), [0] * (n * k), [0] * (m * n)
+        for lane in range(_LANES):
+            if lane not in of_all:
+                continue
+            of_a, of_b, of_c = of_all[lane]
+            for matrix, part, bits in ((a, "a", of_a), (b, "b", of_b)):
+                for (row, at), value in zip(self._elements(part, lane), bits, strict=True):
+                    matrix[row * k + at] = value
+            for (row, column), value in zip(self._values(lane), of_c, strict=True):
+                c[row * n + column] = value
+        return _weft.matrix_product(self.path, a, b, c)
+
+    def store(self, array: Any, i: int, j: int, acc: tuple[Any, ...]) -> None:
+        """Store accumulators."""
+        for (row, column), value in zip(self._values(threads.current().lane), acc, strict=True):
+            array[int(i) + row, int(j) + column] = value
+
+    def coord(self, r: int) -> tuple[Any, Any]:
+        """Give the position of an accumulator."""
+        row, column = self._values(threads.current().lane)[int(r)]
+        return INT64(row), INT64(column)
+
+
+def _bits(value: Any) -> int:
+    plain = np.asarray(value)
+    return int.from_bytes(plain.tobytes(), "little")
+
+
+def _number(scalar: Any, bits: int) -> Any:
+    dtype = np.dtype(scalar.__name__)
+    return scalar(np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0])
+
+
+def of_host(name: Tile) -> MatrixTile:
+    """Give what a tile of the host's is in a kernel."""
+    return MatrixTile(name)
+
+
+NAMES["weft.cuda.mma.tile"] = lambda *args, **names: MatrixTile(tile(*args, **names))

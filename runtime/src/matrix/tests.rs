@@ -1,0 +1,75 @@
+//! Products of single elements: the fused sum, its rounding, and special values. `tests/python/conformance/` compares
+//! whole matrices with a GPU's.
+
+use weft_artifact::{MatrixKind, MatrixTile};
+
+use super::product;
+
+/// The first element of `a * b + c` for matrices whose first row and column are these numbers and otherwise zero.
+fn element(kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
+    let [m, n, k] = kind.instruction().map(usize::from);
+    let tile = MatrixTile::new(kind.instruction().map(i128::from), kind.names()).expect("a tile");
+    let (mut left, mut right, mut out) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
+    left[..a.len()].copy_from_slice(a);
+    right[..b.len()].copy_from_slice(b);
+    out[0] = c;
+    product(tile, &left, &right, &mut out);
+    out[0]
+}
+
+fn float(value: f32) -> u64 {
+    value.to_bits().into()
+}
+
+const ONE: u64 = 0x3C00;
+const INFINITE: u64 = 0x7C00;
+const F16: MatrixKind = MatrixKind::F16;
+
+#[test]
+fn terms_are_cut_below_the_largest_exponent() {
+    // 2^-24 is the smallest subnormal number.
+    assert_eq!(element(F16, &[ONE, 1], &[ONE, ONE], 0), float(1.0));
+    assert_eq!(element(F16, &[ONE, 1, 1], &[ONE, ONE, ONE], 0), float(1.0 + f32::EPSILON));
+    // A term below 2^-25 of the largest one is lost, also where the others cancel.
+    assert_eq!(element(F16, &[ONE, 1], &[ONE, 0x3400], float(-1.0)), 0);
+    assert_eq!(element(F16, &[ONE, 1], &[ONE, 0x3800], float(-1.0)), float(2.0_f32.powi(-25)));
+    // The sum is cut toward zero.
+    let [just_below, negative] = [1.0 - f32::EPSILON / 2.0, -1.0 + f32::EPSILON / 2.0];
+    assert_eq!(element(F16, &[ONE, 1], &[ONE, 0xB800], 0), float(just_below));
+    assert_eq!(element(F16, &[ONE, 1], &[0xBC00, 0x3800], 0), float(negative));
+}
+
+#[test]
+fn special_values() {
+    const NAN: u64 = 0x7FFF_FFFF;
+    assert_eq!(element(F16, &[INFINITE], &[ONE], 0), float(f32::INFINITY));
+    assert_eq!(element(F16, &[INFINITE], &[0xBC00], 0), float(f32::NEG_INFINITY));
+    assert_eq!(element(F16, &[INFINITE], &[0], 0), NAN);
+    assert_eq!(element(F16, &[INFINITE], &[ONE], float(f32::NEG_INFINITY)), NAN);
+    assert_eq!(element(F16, &[ONE], &[ONE], 0xFFC0_0001), NAN);
+    assert_eq!(element(F16, &[0x7BFF; 16], &[0x7BFF; 16], float(f32::MAX)), float(f32::MAX));
+    assert_eq!(element(MatrixKind::BF16, &[0x7F7F], &[0x7F7F], 0), float(f32::INFINITY));
+    // A zero is positive.
+    assert_eq!(element(F16, &[0x8000], &[ONE], float(-0.0)), 0);
+    // The lower 13 bits of a tf32 are not read: this NaN is an infinity.
+    assert_eq!(element(MatrixKind::TF32, &[0x7F80_0001], &[float(1.0)], 0), float(f32::INFINITY));
+}
+
+#[test]
+fn doubles_are_fused_in_ascending_order() {
+    let bits = f64::to_bits;
+    let sum = 3.0_f64.mul_add(0.1, 0.5_f64.mul_add(0.3, 0.7));
+    assert_eq!(element(MatrixKind::F64, &[bits(0.5), bits(3.0)], &[bits(0.3), bits(0.1)], bits(0.7)), bits(sum));
+    let [of_b, of_c] = [0x7FF0_0000_0000_0001, 0xFFF0_0000_0000_0002];
+    assert_eq!(element(MatrixKind::F64, &[bits(1.0)], &[of_b], of_c), of_b | 1 << 51);
+    assert_eq!(element(MatrixKind::F64, &[bits(f64::INFINITY)], &[0], 0), 0xFFF8 << 48);
+}
+
+#[test]
+fn integers_wrap() {
+    let most = u64::from(i32::MAX.cast_unsigned());
+    assert_eq!(element(MatrixKind::S8, &[0x80], &[0xFF], most), u64::from((i32::MIN + 127).cast_unsigned()));
+    assert_eq!(element(MatrixKind::U8, &[0xFF], &[0xFF], 0), 255 * 255);
+    assert_eq!(element(MatrixKind::S8U8, &[0xFF], &[0xFF], 0), u64::from((-255_i32).cast_unsigned()));
+    assert_eq!(element(MatrixKind::U8S8, &[0xFF], &[0xFF], 0), u64::from((-255_i32).cast_unsigned()));
+}
