@@ -5,6 +5,7 @@
 //! requests.
 
 mod analysis;
+mod autodiff;
 pub mod backend;
 pub mod diagnostic;
 pub mod frontend;

@@ -3,7 +3,7 @@
 use weft_artifact::{ArgType, Artifact, Factors, Param, Tools};
 
 use crate::{
-    backend,
+    autodiff, backend,
     diagnostic::{Diagnostic, Failure},
     frontend::{self, ExprTypes, Variable},
     passes,
@@ -50,14 +50,13 @@ pub struct Checked {
 pub fn check(request: &Request) -> Result<Outcome<Checked>, Failure> {
     stack::on_large(|| {
         let (mut module, checked) = match frontend::lower(request)? {
-            Outcome::Made(frontend::Lowered { module, warnings, sources }) => (module, Checked { warnings, sources }),
+            Outcome::Made(lowered) => {
+                let frontend::Lowered { mut module, warnings, sources } = prepared(lowered, request)?;
+                module.choose = false;
+                (module, Checked { warnings, sources })
+            }
             Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
         };
-        module.bounded_stores = request.options.bounded_stores;
-        module.assumptions = request.options.assumptions;
-        module.sanitize = sanitize(request);
-        module.reproducible = request.options.reproducible;
-        (module.coarsen, _) = coarsen(request);
         match passes::run(&mut module, &request.target, |_| {}).and_then(|()| backend::check(&module, request)) {
             Ok(()) => Ok(Outcome::Made(checked)),
             Err(diagnostic) => Err(Failure { diagnostics: vec![diagnostic], sources: checked.sources }),
@@ -204,7 +203,7 @@ fn planned<T: Send>(
 ) -> Result<Outcome<T>, Failure> {
     stack::on_large(|| {
         let mut lowered = match frontend::lower(request)? {
-            Outcome::Made(lowered) => prepared(lowered, request),
+            Outcome::Made(lowered) => prepared(lowered, request)?,
             Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
         };
         match passes::run(&mut lowered.module, &request.target, |_| {}).and_then(|()| result(&lowered)) {
@@ -214,8 +213,9 @@ fn planned<T: Send>(
     })
 }
 
-/// Copies the options that the passes and the back end need into the module.
-fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowered {
+/// Copies the options that the passes and the back end need into the module, and differentiates the kernel if that is
+/// requested.
+fn prepared(mut lowered: frontend::Lowered, request: &Request) -> Result<frontend::Lowered, Failure> {
     let module = &mut lowered.module;
     module.bounded_stores = request.options.bounded_stores;
     module.assumptions = request.options.assumptions;
@@ -224,13 +224,17 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> frontend::Lowe
     module.sanitize = sanitize(request);
     module.reproducible = request.options.reproducible;
     (module.coarsen, module.choose) = coarsen(request);
-    lowered
+    if let Some(derivative) = &request.options.derivative {
+        autodiff::differentiate(module, derivative)
+            .map_err(|diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() })?;
+    }
+    Ok(lowered)
 }
 
 fn stages(request: &Request) -> Result<Outcome<Output>, Failure> {
     stage::begin(Stage::FrontEnd);
     let frontend::Lowered { mut module, warnings, sources } = match frontend::lower(request)? {
-        Outcome::Made(lowered) => prepared(lowered, request),
+        Outcome::Made(lowered) => prepared(lowered, request)?,
         Outcome::Queries(queries) => return Ok(Outcome::Queries(queries)),
     };
     let fail = |diagnostic: Diagnostic| Failure { diagnostics: vec![diagnostic], sources: sources.clone() };

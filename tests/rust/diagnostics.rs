@@ -46,6 +46,10 @@ fn wrong_programs_get_their_errors() {
         if let Some(sig) = &header.sig {
             arguments.extend(["--kernel", name, "--sig", sig]);
         }
+        let adjoint = header.adjoint.join(",");
+        if !adjoint.is_empty() {
+            arguments.extend(["--adjoint", &adjoint]);
+        }
         let ran = weft(&arguments);
         match compare(&text, &ran) {
             Ok(()) => assert_snapshot(&format!("diagnostics__{name}"), &text, "errors", &ran.stderr),

@@ -5,10 +5,10 @@
 //! compile for; default: `sm_80`. `show`: the stages with a snapshot. `without`: a target that is skipped: `host`.
 //! `assume`: the assumptions of the snapshots, as for `weft emit --assume`. `block`: the likely block of the plans, as
 //! for `weft emit --block`. `abi`: the ABI for other programs: `c` or `numba` for a device function, and `kernel` for a
-//! kernel.
+//! kernel. `adjoint`: compile the adjoint kernel, for these parameters.
 
 /// The parsed line.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Header {
     pub(crate) sig: Option<String>,
     pub(crate) targets: Vec<String>,
@@ -17,6 +17,7 @@ pub(crate) struct Header {
     pub(crate) assumptions: Vec<String>,
     pub(crate) block: Option<String>,
     pub(crate) abi: Option<String>,
+    pub(crate) adjoint: Vec<String>,
 }
 
 impl Header {
@@ -35,6 +36,7 @@ impl Header {
                 "without" => header.without = values,
                 "assume" => header.assumptions = values,
                 "block" => header.block = values.into_iter().next(),
+                "adjoint" => header.adjoint = values,
                 "abi" => header.abi = values.into_iter().next(),
                 other => return Err(format!("there is no key `{other}`")),
             }

@@ -19,20 +19,20 @@ fn kernels_compile_and_look_as_before() {
         let inside = &path[path.find("kernels/").expect("the pattern says so")..];
         let text = read(&format!("tests/{inside}"));
         let header = Header::read(&text).unwrap_or_else(|error| panic!("{inside}: {error}"));
-        let mut made = |target: &str, form: &str, assumptions: &[String]| {
-            let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
-            let made = emit_for(inside, stem(inside), sig, abi, assumptions, target, form);
+        let mut made = |target: &str, form: &str, header: &Header| {
+            let made = emit_for(inside, stem(inside), header, target, form);
             made.map_err(|fault| faults.push(format!("{inside} for {target}:\n{fault}"))).ok()
         };
         // Every kernel is compiled for both targets, except GPU-only kernels, and to NVVM IR.
+        let unspecialized = Header { assumptions: Vec::new(), ..header.clone() };
         for (target, form) in [("sm_80", "ptx"), ("sm_80", "nvvm"), ("host", "asm")] {
             let is_foreign = header.abi.is_some() && target == "host";
             if !is_foreign && !header.without.iter().any(|without| without == target) {
-                made(target, form, &[]);
+                made(target, form, &unspecialized);
             }
         }
         for (target, stage) in shown(&header) {
-            if let Some(output) = made(target, stage, &header.assumptions) {
+            if let Some(output) = made(target, stage, &header) {
                 assert_snapshot(
                     &snapshot_name(inside, &header, target, stage),
                     &text,

@@ -85,8 +85,7 @@ fn every_kernel_assembles() {
 /// Compiles one kernel for one SM and assembles it.
 fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), String> {
     let header = Header::read(&read(path))?;
-    let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
-    let ptx = emit_for(path.trim_start_matches("tests/"), stem(path), sig, abi, &header.assumptions, sm, "ptx")?;
+    let ptx = emit_for(path.trim_start_matches("tests/"), stem(path), &header, sm, "ptx")?;
     let name = path.trim_end_matches(".py").replace('/', "_");
     let (input, cubin) = (folder.join(format!("{name}.{sm}.ptx")), folder.join(format!("{name}.{sm}.cubin")));
     fs::write(&input, &ptx).map_err(|error| error.to_string())?;

@@ -28,7 +28,7 @@ const REFUSED: &[(&str, &str)] = &[
 pub(crate) fn ptx(path: &str, sm: &str) -> Result<String, String> {
     let header = Header::read(&read(path))?;
     let inside = path.trim_start_matches("tests/");
-    emit_for(inside, stem(path), header.sig.as_deref(), header.abi.as_deref(), &[], sm, "ptx")
+    emit_for(inside, stem(path), &Header { assumptions: Vec::new(), ..header }, sm, "ptx")
 }
 
 /// Runs the kernels of a module with zeros in all arrays, 8 in 64-bit numbers, 3 in narrower ones.

@@ -8,6 +8,8 @@ use std::{
 
 use weft_cli::Surroundings;
 
+use crate::header::Header;
+
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the repository").to_owned()
@@ -88,19 +90,18 @@ pub(crate) fn weft_in(variable: fn(&str) -> Option<OsString>, arguments: &[&str]
 /// One output form of a file's kernel for one target, or the command's diagnostics. It uses the built-in math library,
 /// so the result does not depend on an installed libdevice. A warning counts as an error.
 pub(crate) fn emit(file: &str, kernel: &str, sig: Option<&str>, target: &str, form: &str) -> Result<String, String> {
-    emit_for(file, kernel, sig, None, &[], target, form)
+    emit_for(file, kernel, &Header { sig: sig.map(str::to_owned), ..Header::default() }, target, form)
 }
 
-/// The same with an ABI for other programs and with assumptions about launches, as in a test's header.
+/// The same with what a test's header says.
 pub(crate) fn emit_for(
     file: &str,
     function: &str,
-    sig: Option<&str>,
-    abi: Option<&str>,
-    assumptions: &[String],
+    header: &Header,
     target: &str,
     form: &str,
 ) -> Result<String, String> {
+    let (sig, abi) = (header.sig.as_deref(), header.abi.as_deref());
     let mut arguments = vec!["emit", file, "--target", target, "--emit", form, "--libdevice", "none"];
     arguments.extend([if matches!(abi, None | Some("kernel")) { "--kernel" } else { "--function" }, function]);
     if matches!(abi, Some("kernel" | "numba")) {
@@ -109,9 +110,11 @@ pub(crate) fn emit_for(
     if let Some(sig) = sig {
         arguments.extend(["--sig", sig]);
     }
-    let assumed = assumptions.join(",");
-    if !assumed.is_empty() {
-        arguments.extend(["--assume", &assumed]);
+    let (assumed, adjoint) = (header.assumptions.join(","), header.adjoint.join(","));
+    for (flag, value) in [("--assume", &assumed), ("--adjoint", &adjoint)] {
+        if !value.is_empty() {
+            arguments.extend([flag, value]);
+        }
     }
     // The CPU of a snapshot's plan does not depend on the machine.
     let planned = |name: &str| (name == "WEFT_HOST_PLAN").then(|| "x86-64-v4".into());

@@ -29,6 +29,7 @@ const UNITS: &[(&str, &[&str])] = &[
         "passes",
         &["source", "stop", "diagnostic", "request", "ir", "analysis", "inline", "normalize", "intrinsics", "target"],
     ),
+    ("autodiff", &["source", "diagnostic", "request", "ir", "analysis", "inline", "normalize", "passes"]),
     (
         "backend",
         &[
@@ -45,7 +46,10 @@ const UNITS: &[(&str, &[&str])] = &[
             "target",
         ],
     ),
-    ("pipeline", &["source", "diagnostic", "request", "frontend", "passes", "backend", "stop", "stack", "stage"]),
+    (
+        "pipeline",
+        &["source", "diagnostic", "request", "frontend", "autodiff", "passes", "backend", "stop", "stack", "stage"],
+    ),
     ("lib", &[]),
 ];
 

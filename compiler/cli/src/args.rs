@@ -178,6 +178,10 @@ pub(crate) struct EmitArgs {
     /// Specialize for launches with these properties. The compiler does not check them: the caller must guarantee them.
     #[arg(long, value_enum, value_name = "ASSUMPTION", value_delimiter = ',')]
     assume: Vec<Assumption>,
+    /// Emit the adjoint kernel of a kernel, which computes gradients by these parameters. The signature has the types
+    /// of their adjoints after those of the kernel's parameters.
+    #[arg(long, value_name = "PARAM", value_delimiter = ',')]
+    pub(crate) adjoint: Vec<String>,
     /// The threads of a block along x, y and z that launches are expected to have, for the host. The code is correct
     /// for other blocks, too, but may be slower.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]

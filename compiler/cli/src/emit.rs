@@ -10,7 +10,10 @@ use std::{
 use weft_artifact::{Artifact, Factors, Kernel};
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Failure},
-    request::{Abi, Entry, Foreign, GpuCode, HostCpu, Keep, Options, Outcome, Overloads, Request, Role, Target},
+    request::{
+        Abi, Derivative, Entry, Foreign, FunctionDef, GpuCode, HostCpu, Keep, Options, Outcome, Overloads, Request,
+        Role, Target,
+    },
     source::Span,
     target::{self, Sm, occupancy::Needs},
 };
@@ -224,6 +227,24 @@ impl Compile<'_> {
         Entry::Foreign(Foreign { role, symbol: None })
     }
 
+    /// The function to compile; for an adjoint kernel, with the adjoints as its last parameters.
+    fn function(&self, job: &Job<'_>) -> Result<(Arc<FunctionDef>, Option<Derivative>), Stop> {
+        if self.args.adjoint.is_empty() {
+            return Ok((Arc::clone(&job.def), None));
+        }
+        let params = &job.def.ast.params;
+        let number = |name: &String| {
+            let found = params.iter().position(|param| param.name == *name);
+            let missing = || Stop::Usage(format!("`{}` has no parameter `{name}`", job.def.ast.name));
+            found.map(|number| number as u32).ok_or_else(missing)
+        };
+        let of = self.args.adjoint.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        let derivative = Derivative { wrt: of.clone(), of };
+        let mut def = FunctionDef::clone(&job.def);
+        derivative.add_adjoints(&mut def.ast);
+        Ok((Arc::new(def), Some(derivative)))
+    }
+
     /// The intermediate code that the output formats need.
     fn keep(&self) -> Keep {
         let needs = |form: Form| self.forms.contains(&form);
@@ -242,12 +263,13 @@ impl Compile<'_> {
         let options = self.options(job.kernel.jit)?;
         // The coarsening estimate exists only for GPUs.
         let choose = options.choose && matches!(target, Target::Sm(..));
+        let (function, derivative) = self.function(job)?;
         let request = Request {
-            function: job.def.clone(),
+            function,
             overloads: Overloads::default(),
             args: job.signature.args.clone(),
             target: target.clone(),
-            options: Options { entry: self.entry(job.is_function), choose, ..options },
+            options: Options { entry: self.entry(job.is_function), choose, derivative, ..options },
             keep: self.keep(),
         };
         let compiled = match self.engine.compile(&request).and_then(|outcome| answered(&request, outcome)) {

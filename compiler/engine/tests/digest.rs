@@ -8,9 +8,9 @@ use weft_artifact::{
 };
 use weft_compiler::{
     request::{
-        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, GpuCode,
-        HostCpu, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu,
-        PtxBody, Request, Role, Signature, Target, Typing, Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Derivative, Entry, External, Foreign, FunctionDef, GpuBody,
+        GpuCode, HostCpu, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads,
+        PlannedCpu, PtxBody, Request, Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -191,7 +191,7 @@ fn the_same_request_has_the_same_digest_in_every_process() {
     // The encoding changes only on purpose: it invalidates all files that contain digests.
     assert_eq!(
         Digest::for_build(&sample(), ["test", "build", "library"]).to_string(),
-        "65998379550a6da79013f338b6283130343878a088fee95b85ab91a4d49e7625"
+        "78cd047ba826629eaa12c68f2626fd7e0b061e73df5d72171a7fa0078fa9bd52"
     );
 }
 
@@ -253,6 +253,10 @@ fn a_function_with_many_ways_to_it_is_digested_once() {
     }
     let request = Request { function: last, ..sample() };
     assert_eq!(Digest::of(&request), Digest::of(&request));
+}
+
+fn derivative(of: &[u32], wrt: &[u32]) -> Derivative {
+    Derivative { of: of.to_vec(), wrt: wrt.to_vec() }
 }
 
 #[test]
@@ -486,6 +490,9 @@ fn every_change_gives_another_digest() {
         options(Options { max_registers: Some(64), ..base() }),
         options(Options { cpu_threads: CpuThreads::Fibers, ..base() }),
         options(Options { cpu_threads: CpuThreads::Loops, ..base() }),
+        options(Options { derivative: Some(derivative(&[0, 1], &[])), ..base() }),
+        options(Options { derivative: Some(derivative(&[0, 1], &[1])), ..base() }),
+        options(Options { derivative: Some(derivative(&[0], &[1])), ..base() }),
         options(Options { bounded_stores: true, ..base() }),
         options(Options { assumptions: Assumptions { small: true, ..Assumptions::NONE }, ..base() }),
         options(Options { assumptions: Assumptions { nonneg: true, ..Assumptions::NONE }, ..base() }),

@@ -1,5 +1,6 @@
 //! The table of diagnostic codes. A code never changes its meaning; a new error gets a new row and a page in
-//! `explain/`. E01xx: syntax; E02xx: names, types and calls; E03xx: launches and signatures; E09xx: internal errors.
+//! `explain/`. E01xx: syntax; E02xx: names, types and calls; E03xx: launches and signatures;
+//! E04xx: derivatives; E09xx: internal errors.
 
 /// Declares the codes: variant, number, title.
 macro_rules! codes {
@@ -67,5 +68,8 @@ codes! {
     Usage "E0307" "the command cannot run as given",
     NotInTarget "E0308" "an operation that the target does not support",
     BadRule "E0309" "a launch rule or an output rule that cannot be translated",
+    NoDerivative "E0401" "something without a derivative",
+    NoPath "E0402" "a derivative that reaches no output",
+    NotRecomputable "E0403" "a value that the reverse sweep cannot compute again",
     Internal "E0901" "an internal error of weft",
 }

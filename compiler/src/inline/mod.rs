@@ -78,6 +78,19 @@ pub(crate) fn small_functions(module: &mut Module) {
     }
 }
 
+/// Inlines every call of the kernel, except recursive ones. Does nothing if the result would be too large.
+pub(crate) fn all(module: &mut Module) {
+    let circles = Circles::of(module);
+    let some: Vec<bool> = module.functions.iter().map(|(id, _)| !circles.contains(id)).collect();
+    functions(module, &circles, &some);
+}
+
+/// Replaces the returns of a function without results by branches.
+pub(crate) fn without_returns(function: &mut Function) {
+    let body = std::mem::take(&mut function.body);
+    function.body = if escapes(&body).returns { lower_returns(function, body, Vec::new()) } else { body };
+}
+
 fn put_in(module: &mut Module, reaches: &dyn Fn(FuncId) -> bool) {
     let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
     let of = |(id, function): (FuncId, &Function)| -> Vec<Origin> {
@@ -235,15 +248,17 @@ fn expand(
         out.push(Stmt { kind: StmtKind::Assign(copy.local(param), arg), span });
     }
     let body = copy.block(&callee.body);
-    if escapes(&body).returns {
-        let flag = function.locals.push(Local::new("returned", LocalKind::Variable, Type::BOOL));
-        let mut returns = Returns { function, results, flag };
-        let clear = returns.set_flag(false, span);
-        out.push(clear);
-        out.extend(returns.lower(body).0);
-    } else {
-        out.extend(body);
-    }
+    out.extend(if escapes(&body).returns { lower_returns(function, body, results) } else { body });
+    out
+}
+
+/// The statements of a body without its returns, which assign the results.
+fn lower_returns(function: &mut Function, body: Block, results: Vec<LocalId>) -> Block {
+    let span = function.span;
+    let flag = function.locals.push(Local::new("returned", LocalKind::Variable, Type::BOOL));
+    let mut returns = Returns { function, results, flag };
+    let mut out = vec![returns.set_flag(false, span)];
+    out.extend(returns.lower(body).0);
     out
 }
 

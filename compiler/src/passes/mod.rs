@@ -219,6 +219,13 @@ impl Targets {
     }
 }
 
+/// Simplifies a module that is not the final one: what the front end wrote for all programs is simpler for this one.
+pub(crate) fn simplify(module: &mut Module) {
+    prove_nonneg::run(module);
+    fold_temps::run(module);
+    drop_dead::run(module);
+}
+
 /// Runs every pass for `target`, and verifies the module before the first and after the last one, in debug builds after
 /// each. `on_pass` is called at the start of each pass.
 ///

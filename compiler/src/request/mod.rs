@@ -3,6 +3,7 @@
 //! The compiler is pure: everything that a compilation depends on is in the request.
 
 mod captured;
+mod derivative;
 mod function;
 mod jit;
 mod options;
@@ -10,6 +11,7 @@ mod overloads;
 mod target;
 
 pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_of_path};
+pub use derivative::Derivative;
 pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature, Typing};
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, GpuCode, LaunchBounds, Options, Role};

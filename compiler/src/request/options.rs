@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use weft_artifact::{Assumptions, Factors, Tools};
 
+use super::Derivative;
+
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -64,6 +66,8 @@ pub struct Options {
     pub entry: Entry,
     /// The form of code for a GPU.
     pub gpu_code: GpuCode,
+    /// Compile the adjoint kernel in place of the kernel.
+    pub derivative: Option<Derivative>,
 }
 
 impl Options {
@@ -98,6 +102,7 @@ impl Default for Options {
             driver_isa: None,
             entry: Entry::Launch,
             gpu_code: GpuCode::Ptx,
+            derivative: None,
         }
     }
 }

@@ -23,12 +23,20 @@ fn examples_of_every_page_do_what_it_says() {
             assert_eq!(ran.code, Some(0));
             ran.stderr
         } else {
-            folder.weft(&["emit", "k.py"]).failed(1)
+            folder.weft(&emitted(code)).failed(1)
         };
         assert_eq!(said.lines().next(), message.lines().next(), "the wrong example of {}:\n{said}", code.number());
         folder.write("k.py", right);
-        folder.weft(&["emit", "k.py"]).succeeded();
+        folder.weft(&emitted(code)).succeeded();
     }
+}
+
+/// The call that compiles an example: the adjoint kernel for the codes of derivatives.
+fn emitted(code: Code) -> Vec<&'static str> {
+    let adjoint = matches!(code, Code::NoDerivative | Code::NoPath | Code::NotRecomputable);
+    let arrays = "void(float64[::1], float64[::1], float64[::1], float64[::1])";
+    let args = if adjoint { &["--sig", arrays, "--adjoint", "x,y"][..] } else { &[] };
+    [&["emit", "k.py"], args].concat()
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weft_artifact::{Assumptions, Factors, Tools};
 use weft_compiler::{
     request::{
-        Abi, Answer, Captured, CapturedArray, CpuThreads, Entry, External, Foreign, FunctionDef, GpuBody, GpuCode,
-        HostCpu, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu, PtxBody,
-        Role, Signature, Target, Typing, Unsupported,
+        Abi, Answer, Captured, CapturedArray, CpuThreads, Derivative, Entry, External, Foreign, FunctionDef, GpuBody,
+        GpuCode, HostCpu, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads, PlannedCpu,
+        PtxBody, Role, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
 };
@@ -43,6 +43,15 @@ impl Feed {
         }
     }
 
+    fn derivative(&mut self, Derivative { of, wrt }: &Derivative) {
+        for params in [of, wrt] {
+            self.number(params.len() as u64);
+            for param in params {
+                self.number(u64::from(*param));
+            }
+        }
+    }
+
     pub(super) fn options(&mut self, options: &Options) {
         let Options {
             fastmath,
@@ -69,6 +78,7 @@ impl Feed {
             driver_isa,
             entry,
             gpu_code,
+            derivative,
         } = options;
         let flags = [
             fastmath,
@@ -113,6 +123,7 @@ impl Feed {
                 feed.optional(bound, |feed, bound| feed.number(u64::from(bound)));
             }
         });
+        self.optional(derivative.as_ref(), Self::derivative);
         self.tag(match cpu_threads {
             CpuThreads::Auto => 0,
             CpuThreads::Loops => 1,

@@ -42,6 +42,9 @@ pub fn explain(code: Code) -> &'static str {
         Code::NotInTarget => include_str!("E0308.md"),
         Code::BadRule => include_str!("E0309.md"),
         Code::Usage => include_str!("E0307.md"),
+        Code::NoDerivative => include_str!("E0401.md"),
+        Code::NoPath => include_str!("E0402.md"),
+        Code::NotRecomputable => include_str!("E0403.md"),
         Code::Internal => include_str!("E0901.md"),
     }
 }

@@ -1,0 +1,322 @@
+//! Which values carry derivatives.
+//!
+//! A value is *varied* if it depends on an array or a scalar that has an adjoint, by operations with a derivative. It is
+//! *useful* if an element that is written depends on it. It is *active* if it is both: only active values have
+//! adjoints.
+
+use super::{
+    arrays::{Arrays, Memory},
+    build::{is_float, is_half},
+    refusals::unsupported,
+    rules::{self, Rule},
+    tape::{Carried, Join, List, Node, Repeat, Values, Write},
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    ir::{Class, ExprId, Function, LocalId},
+    source::Span,
+};
+
+/// The active values of a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    varied: Values,
+    useful: Values,
+    /// The arrays from which active values are loaded, by the number of the parameter.
+    pub(super) loaded: Vec<u32>,
+}
+
+/// The arrays that a kernel writes.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// By the number of the parameter.
+    pub(super) params: Vec<u32>,
+    /// Arrays that the kernel captures.
+    pub(super) captured: bool,
+}
+
+impl Written {
+    /// Finds them.
+    pub(super) fn of(function: &Function, arrays: &Arrays, list: &List) -> Self {
+        let mut written = Self::default();
+        for_each_write(list, &mut |write, _| match arrays.memory(function, write.pointer) {
+            Memory::Param(param) => written.params.push(param),
+            Memory::Captured | Memory::Other => written.captured = true,
+        });
+        written
+    }
+
+    /// Whether a kernel may write the memory.
+    pub(super) fn contains(&self, memory: Memory) -> bool {
+        match memory {
+            Memory::Param(param) => self.params.contains(&param),
+            Memory::Captured => self.captured,
+            Memory::Other => true,
+        }
+    }
+}
+
+/// Calls `visit` on each write of a list, and whether it is atomic.
+pub(super) fn for_each_write<'a>(list: &'a List, visit: &mut dyn FnMut(&'a Write, bool)) {
+    for node in list {
+        match node {
+            Node::Store(write) => visit(write, false),
+            Node::Add(write) => visit(write, true),
+            Node::Define { .. } | Node::Unrepeatable { .. } => {}
+            Node::If(branch) => {
+                for_each_write(&branch.then, visit);
+                for_each_write(&branch.otherwise, visit);
+            }
+            Node::Loop(repeat) => {
+                for_each_write(&repeat.head, visit);
+                for_each_write(&repeat.body, visit);
+            }
+        }
+    }
+}
+
+/// The operands that the derivative of an operation may flow to: their numbers, and the values.
+pub(super) fn edges(function: &Function, id: ExprId) -> Vec<(usize, LocalId)> {
+    let Some((Rule::Partials(partials), operands)) = rules::of(function, id) else { return Vec::new() };
+    let float = |&operand: &ExprId| is_float(function.exprs[operand].ty);
+    let edges = operands.iter().enumerate().take(partials.len()).filter(|(_, operand)| float(operand));
+    edges.filter_map(|(number, &operand)| Some((number, function.local(operand)?))).collect()
+}
+
+/// Finds the active values.
+pub(super) fn find(function: &Function, arrays: &Arrays, list: &List) -> Result<Activity, Diagnostic> {
+    let mut finder = Finder { function, arrays, activity: Activity::default(), changed: true };
+    finder.activity.varied.extend(arrays.scalars().into_iter().map(|(value, _)| value));
+    while std::mem::take(&mut finder.changed) {
+        finder.forward(list)?;
+    }
+    finder.changed = true;
+    while std::mem::take(&mut finder.changed) {
+        finder.backward(list)?;
+    }
+    finder.check(list)?;
+    Ok(finder.activity)
+}
+
+struct Finder<'a> {
+    function: &'a Function,
+    arrays: &'a Arrays,
+    activity: Activity,
+    changed: bool,
+}
+
+impl Activity {
+    /// Whether a value has an adjoint.
+    pub(super) fn is_active(&self, value: LocalId) -> bool {
+        self.varied.contains(&value) && self.useful.contains(&value)
+    }
+
+    /// Whether a value to be written has an adjoint.
+    pub(super) fn writes_active(&self, function: &Function, write: &Write) -> bool {
+        function.local(write.value).is_some_and(|value| self.is_active(value))
+    }
+
+    /// Whether the reverse sweep has statements for a node.
+    pub(super) fn is_reversed(&self, function: &Function, arrays: &Arrays, node: &Node) -> bool {
+        let any = |list: &List| list.iter().any(|node| self.is_reversed(function, arrays, node));
+        let takes = |write: &Write| matches!(arrays.memory(function, write.pointer), Memory::Param(param) if arrays.has_adjoint(param));
+        match node {
+            Node::Define { to, .. } => self.is_active(*to),
+            Node::Unrepeatable { .. } => false,
+            Node::Store(write) => takes(write),
+            Node::Add(write) => takes(write) && self.writes_active(function, write),
+            Node::If(branch) => {
+                any(&branch.then) || any(&branch.otherwise) || branch.joins.iter().any(|join| self.is_active(join.to))
+            }
+            Node::Loop(repeat) => {
+                any(&repeat.head)
+                    || any(&repeat.body)
+                    || repeat.carried.iter().any(|carried| self.is_active(carried.header))
+            }
+        }
+    }
+}
+
+impl Finder<'_> {
+    fn varies(&mut self, value: LocalId) {
+        self.changed |= self.activity.varied.insert(value);
+    }
+
+    fn uses(&mut self, value: LocalId) {
+        self.changed |= self.activity.useful.insert(value);
+    }
+
+    fn is_varied(&self, value: LocalId) -> bool {
+        self.activity.varied.contains(&value)
+    }
+
+    fn is_useful(&self, value: LocalId) -> bool {
+        self.activity.useful.contains(&value)
+    }
+
+    fn forward(&mut self, list: &List) -> Result<(), Diagnostic> {
+        for node in list {
+            match node {
+                Node::Define { to, value, span } => {
+                    if self.defines_varied(*value, *span)? {
+                        self.varies(*to);
+                    }
+                }
+                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::If(branch) => {
+                    self.forward(&branch.then)?;
+                    self.forward(&branch.otherwise)?;
+                    for &Join { to, then, otherwise } in &branch.joins {
+                        if self.is_varied(then) || self.is_varied(otherwise) {
+                            self.varies(to);
+                        }
+                    }
+                }
+                Node::Loop(repeat) => {
+                    for &Carried { init, header, next } in &repeat.carried {
+                        if self.is_varied(next) || init.is_some_and(|init| self.is_varied(init)) {
+                            self.varies(header);
+                        }
+                    }
+                    self.forward(&repeat.head)?;
+                    self.forward(&repeat.body)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn defines_varied(&self, value: ExprId, span: Span) -> Result<bool, Diagnostic> {
+        if let Class::Load(pointer) = self.function.class(value) {
+            return match self.arrays.memory(self.function, pointer) {
+                Memory::Param(param) => Ok(self.arrays.has_adjoint(param)),
+                Memory::Captured => Ok(false),
+                Memory::Other => Err(unsupported(
+                    span,
+                    "an element of an array that is not an argument",
+                    "keep the values in variables, and load elements from the kernel's arguments",
+                )),
+            };
+        }
+        let is_varied = |operand: &ExprId| self.function.local(*operand).is_some_and(|local| self.is_varied(local));
+        if let Some((Rule::Refuse(what, help), operands)) = rules::of(self.function, value)
+            && operands.iter().any(is_varied)
+        {
+            return Err(unsupported(span, what, help));
+        }
+        if is_half(self.function.exprs[value].ty) && self.function.exprs[value].kind.operands().iter().any(is_varied) {
+            return Err(unsupported(span, "a 16-bit float", "compute with float32"));
+        }
+        Ok(is_float(self.function.exprs[value].ty)
+            && edges(self.function, value).iter().any(|&(_, operand)| self.is_varied(operand)))
+    }
+
+    fn backward(&mut self, list: &List) -> Result<(), Diagnostic> {
+        for node in list.iter().rev() {
+            match node {
+                Node::Define { to, value, .. } => {
+                    if self.is_useful(*to) {
+                        for (_, operand) in edges(self.function, *value) {
+                            self.uses(operand);
+                        }
+                    }
+                }
+                Node::Unrepeatable { .. } => {}
+                Node::Store(write) | Node::Add(write) => self.writes(write)?,
+                Node::If(branch) => {
+                    for &Join { to, then, otherwise } in &branch.joins {
+                        if self.is_useful(to) {
+                            self.uses(then);
+                            self.uses(otherwise);
+                        }
+                    }
+                    self.backward(&branch.then)?;
+                    self.backward(&branch.otherwise)?;
+                }
+                Node::Loop(repeat) => {
+                    for &Carried { init, header, next } in &repeat.carried {
+                        if self.is_useful(header) {
+                            if let Some(init) = init {
+                                self.uses(init);
+                            }
+                            self.uses(next);
+                        }
+                    }
+                    self.backward(&repeat.body)?;
+                    self.backward(&repeat.head)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn writes(&mut self, write: &Write) -> Result<(), Diagnostic> {
+        let varied = self.function.local(write.value).filter(|&value| self.is_varied(value));
+        match self.arrays.memory(self.function, write.pointer) {
+            Memory::Param(param) if self.arrays.has_adjoint(param) => {
+                if let Some(value) = varied {
+                    self.uses(value);
+                }
+                Ok(())
+            }
+            Memory::Other => Err(unsupported(
+                write.span,
+                "a write to an array that is not an argument",
+                "keep the values in variables, and write the results to the kernel's arguments",
+            )),
+            Memory::Param(_) | Memory::Captured if varied.is_none() => Ok(()),
+            Memory::Param(param) => {
+                let Some(name) = Some(&self.arrays.param(param).name) else { return Ok(()) };
+                let message = format!("a derivative flows into `{name}`, which has no adjoint");
+                Err(Diagnostic::error(Code::NoDerivative, write.span, message)
+                    .help("derivatives flow through arrays of float32, float64, complex64 and complex128"))
+            }
+            Memory::Captured => Err(unsupported(
+                write.span,
+                "a write to an array that the kernel captures",
+                "pass the array as an argument",
+            )),
+        }
+    }
+
+    /// Finds the arrays that active values are loaded from, and refuses what the reverse sweep cannot do.
+    fn check(&mut self, list: &List) -> Result<(), Diagnostic> {
+        for node in list {
+            match node {
+                Node::Define { to, value, .. } => {
+                    if let Class::Load(pointer) = self.function.class(*value)
+                        && self.activity.is_active(*to)
+                        && let Memory::Param(param) = self.arrays.memory(self.function, pointer)
+                        && !self.activity.loaded.contains(&param)
+                    {
+                        self.activity.loaded.push(param);
+                    }
+                }
+                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::If(branch) => {
+                    self.check(&branch.then)?;
+                    self.check(&branch.otherwise)?;
+                }
+                Node::Loop(repeat) => {
+                    self.check_loop(repeat)?;
+                    self.check(&repeat.head)?;
+                    self.check(&repeat.body)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The reverse of a test's own values after the loop is not supported.
+    fn check_loop(&self, repeat: &Repeat) -> Result<(), Diagnostic> {
+        let head = repeat.head.iter().find(|node| self.activity.is_reversed(self.function, self.arrays, node));
+        if head.is_some() {
+            return Err(unsupported(
+                repeat.span,
+                "a loop whose condition computes values that its body uses",
+                "compute them again in the body",
+            ));
+        }
+        Ok(())
+    }
+}

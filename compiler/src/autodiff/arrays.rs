@@ -1,0 +1,191 @@
+//! The parameters of the adjoint kernel, and the arrays that a kernel accesses.
+
+use std::collections::BTreeMap;
+
+use weft_artifact::{ArgType, DType, HostChecks, Layout, Param, Scalar, SlotField, SlotSource};
+
+use crate::ir::{Arith, Base, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId};
+
+/// The memory that a pointer points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// The array of the parameter with this number.
+    Param(u32),
+    /// A constant array, or an array that the kernel captures.
+    Captured,
+    /// Memory of the block or the thread, or one of several arrays.
+    Other,
+}
+
+/// The parameters of the kernel and their adjoints.
+#[derive(Debug)]
+pub(super) struct Arrays {
+    /// The parameter and the field of each of the function's parameters.
+    slots: BTreeMap<LocalId, (u32, SlotField)>,
+    /// By the number of the parameter: the number of its adjoint.
+    adjoints: BTreeMap<u32, u32>,
+    /// The types of the parameters.
+    params: Vec<Param>,
+}
+
+impl Arrays {
+    pub(super) fn new(function: &Function, params: &[Param], of: &[u32]) -> Self {
+        let mut slots = BTreeMap::new();
+        for (&local, source) in function.params.iter().zip(&function.slots) {
+            match source {
+                SlotSource::Argument { param, path, field } if path.is_empty() => {
+                    slots.insert(local, (*param, *field));
+                }
+                SlotSource::Argument { .. } => {}
+                SlotSource::Runtime(runtime) => match *runtime {},
+            }
+        }
+        let first = params.len().saturating_sub(of.len()) as u32;
+        let adjoints = of.iter().copied().zip(first..).collect();
+        Self { slots, adjoints, params: params.to_vec() }
+    }
+
+    /// The parameters that have adjoints, with the adjoints' numbers.
+    pub(super) fn adjoints(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.adjoints.iter().map(|(&of, &adjoint)| (of, adjoint))
+    }
+
+    /// Whether a parameter has an adjoint.
+    pub(super) fn has_adjoint(&self, param: u32) -> bool {
+        self.adjoints.contains_key(&param)
+    }
+
+    /// A parameter.
+    pub(super) fn param(&self, number: u32) -> &Param {
+        &self.params[number as usize]
+    }
+
+    /// The local of a field of a parameter.
+    pub(super) fn local(&self, param: u32, field: SlotField) -> Option<LocalId> {
+        self.slots.iter().find(|&(_, &slot)| slot == (param, field)).map(|(&local, _)| local)
+    }
+
+    /// The scalar parameters with an adjoint: the value, and the address of its adjoint.
+    pub(super) fn scalars(&self) -> Vec<(LocalId, LocalId)> {
+        let of = |(param, adjoint)| Some((self.local(param, SlotField::Value)?, self.local(adjoint, SlotField::Data)?));
+        self.adjoints().filter_map(of).collect()
+    }
+
+    /// The parameter and the field of a local, if it is one.
+    pub(super) fn slot(&self, local: LocalId) -> Option<(u32, SlotField)> {
+        self.slots.get(&local).copied()
+    }
+
+    /// The locals of a parameter's strides.
+    pub(super) fn strides(&self, param: u32) -> impl Iterator<Item = LocalId> {
+        let slots = self.slots.iter();
+        slots
+            .filter(move |(_, slot)| slot.0 == param && matches!(slot.1, SlotField::Stride(_)))
+            .map(|(&local, _)| local)
+    }
+
+    /// The field of a parameter's adjoint.
+    pub(super) fn shadow(&self, param: u32, field: SlotField) -> Option<LocalId> {
+        self.local(*self.adjoints.get(&param)?, field)
+    }
+
+    /// The memory that a pointer points into.
+    pub(super) fn memory(&self, function: &Function, pointer: ExprId) -> Memory {
+        match function.class(pointer) {
+            Class::Leaf(Leaf::Local(local)) => match self.slots.get(&local) {
+                Some(&(param, _)) => Memory::Param(param),
+                None => Memory::Other,
+            },
+            Class::Leaf(Leaf::Base(Base::Const(_)) | Leaf::Const(Const::Address(_))) => Memory::Captured,
+            Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => self.memory(function, base),
+            Class::Arith(Arith::Select(_, a, b)) => {
+                // Sanitized code replaces an address outside of its array.
+                let is_nowhere =
+                    |id| matches!(function.class(id), Class::Leaf(Leaf::Const(Const::Address(HostChecks::NOWHERE))));
+                match (self.memory(function, a), self.memory(function, b)) {
+                    (one, _) if is_nowhere(b) => one,
+                    (_, other) if is_nowhere(a) => other,
+                    (one, other) if one == other => one,
+                    (Memory::Param(_) | Memory::Captured | Memory::Other, _) => Memory::Other,
+                }
+            }
+            Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => Memory::Other,
+        }
+    }
+
+    /// The indices of an element, one for each dimension of its array, if the address shows them.
+    pub(super) fn indices(&self, function: &Function, pointer: ExprId) -> Option<(u32, Vec<ExprId>)> {
+        let (base, by, scale) = if let ExprKind::Offset { base, index, scale } = function.exprs[pointer].kind {
+            (base, index, scale)
+        } else if let ExprKind::ByteOffset { base, bytes } = function.exprs[pointer].kind {
+            (base, bytes, 0)
+        } else {
+            return None;
+        };
+        let &(param, SlotField::Data) = self.slots.get(&function.local(base)?)? else { return None };
+        let ArgType::Array(array) = &self.param(param).ty else { return None };
+        let dims = array.ndim;
+        let mut found = match (array.layout, scale) {
+            (Layout::C, 1) => self.nested(function, by, param, &(0..dims).rev().collect::<Vec<_>>())?,
+            (Layout::F, 1) => self.nested(function, by, param, &(0..dims).collect::<Vec<_>>())?,
+            (Layout::Any, 0) => self.strided(function, by, param, dims)?,
+            (Layout::C | Layout::F | Layout::Any, _) => return None,
+        };
+        found.sort_by_key(|&(dim, _)| dim);
+        Some((param, found.into_iter().map(|(_, index)| index).collect()))
+    }
+
+    fn is_field(&self, function: &Function, id: ExprId, param: u32, field: SlotField) -> bool {
+        function.local(id).is_some_and(|local| self.slots.get(&local) == Some(&(param, field)))
+    }
+
+    /// The indices in `(i * shape1 + j) * shape2 + k`, for the dimensions from the fastest one on.
+    fn nested(&self, function: &Function, by: ExprId, param: u32, dims: &[u8]) -> Option<Vec<(u8, ExprId)>> {
+        let mut found = Vec::new();
+        let mut rest = by;
+        let (&slowest, faster) = dims.split_last()?;
+        for &dim in faster {
+            let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, outer, index) = function.exprs[rest].kind else {
+                return None;
+            };
+            let ExprKind::Binary(BinaryOp::Mul | BinaryOp::MulExact, slower, extent) = function.exprs[outer].kind
+            else {
+                return None;
+            };
+            if !self.is_field(function, extent, param, SlotField::Shape(dim)) {
+                return None;
+            }
+            found.push((dim, index));
+            rest = slower;
+        }
+        found.push((slowest, rest));
+        Some(found)
+    }
+
+    /// The indices in `i * stride0 + j * stride1`.
+    fn strided(&self, function: &Function, by: ExprId, param: u32, dims: u8) -> Option<Vec<(u8, ExprId)>> {
+        let mut found = Vec::new();
+        let mut open = vec![by];
+        while let Some(id) = open.pop() {
+            let ExprKind::Binary(op, a, b) = function.exprs[id].kind else { return None };
+            if matches!(op, BinaryOp::Add | BinaryOp::AddExact) {
+                open.extend([a, b]);
+            } else if matches!(op, BinaryOp::Mul | BinaryOp::MulExact) {
+                let is_stride = |dim: &u8| self.is_field(function, b, param, SlotField::Stride(*dim));
+                found.push(((0..dims).find(is_stride)?, a));
+            } else {
+                return None;
+            }
+        }
+        let mut seen: Vec<u8> = found.iter().map(|&(dim, _)| dim).collect();
+        seen.sort_unstable();
+        (seen == (0..dims).collect::<Vec<_>>()).then_some(found)
+    }
+}
+
+/// Whether a type is one of floats, or of complex numbers made of them, whose adjoints are supported.
+pub(super) fn has_derivative(dtype: DType) -> bool {
+    let DType::Number(number) = dtype else { return false };
+    let (scalar, _) = DType::Number(number).access();
+    matches!(scalar, Scalar::F32 | Scalar::F64)
+}

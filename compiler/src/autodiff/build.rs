@@ -1,0 +1,364 @@
+//! From a kernel's statements to a tape. The kernel has no calls and no returns.
+
+use std::collections::BTreeSet;
+
+use weft_artifact::Scalar;
+
+use super::{
+    loops::{Normal, normal_form},
+    refusals::{unsupported, which_array},
+    tape::{Branch, Carried, Join, List, Node, Repeat, Write},
+};
+use crate::{
+    diagnostic::Diagnostic,
+    ir::{
+        AtomicOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op, Stmt,
+        StmtKind, Type, for_each_stmt,
+    },
+    source::Span,
+};
+
+/// The current value of a local.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Version {
+    /// Not assigned yet.
+    None,
+    /// A value.
+    Value(LocalId),
+    /// A pointer: an expression of values.
+    Pointer(ExprId),
+    /// One of several pointers.
+    Unknown,
+}
+
+/// Builds the tape of a function's body.
+pub(super) struct Recorder<'a> {
+    function: &'a mut Function,
+    /// By the index of the local.
+    env: Vec<Version>,
+    loops: usize,
+}
+
+type Result<T> = std::result::Result<T, Diagnostic>;
+
+/// Builds the tape of a function, whose body is taken. Returns the number of loops, too.
+pub(super) fn record(function: &mut Function) -> Result<(List, usize)> {
+    let body = std::mem::take(&mut function.body);
+    let mut env = vec![Version::None; function.locals.len()];
+    for &param in &function.params {
+        env[param.index()] = Version::Value(param);
+    }
+    let mut recorder = Recorder { function, env, loops: 0 };
+    let mut list = List::new();
+    recorder.list(body, &mut list)?;
+    Ok((list, recorder.loops))
+}
+
+/// The scalar type, if it is a float whose adjoints are supported.
+pub(super) fn is_float(ty: Type) -> bool {
+    matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64))
+}
+
+/// Whether it is a 16-bit float.
+pub(super) fn is_half(ty: Type) -> bool {
+    matches!(ty, Type::Scalar(scalar) if scalar.is_half())
+}
+
+/// Whether an expression is a constant or a read of a local.
+fn is_leaf(function: &Function, id: ExprId) -> bool {
+    matches!(function.class(id), Class::Leaf(_))
+}
+
+impl Recorder<'_> {
+    fn list(&mut self, block: Block, out: &mut List) -> Result<()> {
+        for stmt in block {
+            self.stmt(stmt, out)?;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, Stmt { kind, span }: Stmt, out: &mut List) -> Result<()> {
+        match kind {
+            StmtKind::Assign(to, value) => self.assign(to, value, span, out)?,
+            StmtKind::Store { pointer, value, .. } => self.write(pointer, value, span, out)?,
+            StmtKind::Op { op, results, args } => self.op(op, &results, &args, span, out)?,
+            StmtKind::Call { .. } => {
+                return Err(unsupported(
+                    span,
+                    "a function that is not inlined",
+                    "make the function smaller, and do not let it call itself",
+                ));
+            }
+            StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise, span, out)?,
+            StmtKind::Loop { body, step } => self.repeat(body, step, span, out)?,
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {
+                return Err(unsupported(span, "this jump", "write the loop without it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self, to: LocalId, value: ExprId, span: Span, out: &mut List) -> Result<()> {
+        let value = self.value(value, out)?;
+        self.env[to.index()] = match self.function.exprs[value].ty {
+            Type::Ptr(..) => Version::Pointer(value),
+            Type::Scalar(_) => Version::Value(match self.function.local(value) {
+                Some(known) => known,
+                None => self.define(Some(to), value, span, out),
+            }),
+        };
+        Ok(())
+    }
+
+    fn write(&mut self, pointer: ExprId, value: ExprId, span: Span, out: &mut List) -> Result<()> {
+        let (pointer, value) = (self.value(pointer, out)?, self.value(value, out)?);
+        out.push(Node::Store(Write { pointer, value, is_negative: false, span }));
+        Ok(())
+    }
+
+    fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId], span: Span, out: &mut List) -> Result<()> {
+        match (op, args) {
+            (Op::Print(_), _) => return Ok(()),
+            (Op::Atomic { op, .. }, &[pointer, value, ..]) => {
+                let is_integer = !matches!(self.function.exprs[value].ty, Type::Scalar(scalar) if scalar.is_float());
+                let is_sum = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                if !(is_integer || is_sum && results.is_empty()) {
+                    let help =
+                        "the result depends on the order of the threads: use `cuda.atomic.add` without its result";
+                    return Err(unsupported(span, "this atomic operation", help));
+                }
+                let (pointer, value) = (self.value(pointer, out)?, self.value(value, out)?);
+                let is_negative = op == AtomicOp::Sub;
+                out.push(Node::Add(Write { pointer, value, is_negative, span }));
+                self.unrepeatable(results, span, out);
+            }
+            (Op::Load(_), &[pointer]) if results.len() == 1 => {
+                let pointer = self.value(pointer, out)?;
+                let Type::Ptr(elem, _) = self.function.exprs[pointer].ty else { return Ok(()) };
+                let kind = ExprKind::Load(pointer, crate::ir::Align::Natural);
+                let value = self.function.exprs.push(Expr { kind, ty: Type::Scalar(elem), span });
+                let value = self.define(results.first().copied(), value, span, out);
+                for &result in results {
+                    self.env[result.index()] = Version::Value(value);
+                }
+            }
+            (Op::Store(_), &[pointer, value]) => self.write(pointer, value, span, out)?,
+            (Op::Clock(_) | Op::ActiveMask, _) => self.unrepeatable(results, span, out),
+            // The sanitizer checked the indices when the kernel ran; the adjoint kernel has no others.
+            (Op::Nanosleep | Op::Breakpoint | Op::Check(_), _) => {}
+            (
+                Op::Barrier
+                | Op::GridBarrier
+                | Op::BarrierReduce(_)
+                | Op::WarpBarrier
+                | Op::Fence(_)
+                | Op::OfWarps
+                | Op::WarpRegion(_),
+                _,
+            ) => return Err(unsupported(span, "a kernel with barriers", TOGETHER)),
+            (
+                Op::Shuffle(_)
+                | Op::Vote(_)
+                | Op::MatchAny
+                | Op::MatchAll
+                | Op::WarpReduce(_)
+                | Op::LaneBits(_)
+                | Op::Multiply(_)
+                | Op::MatrixLoad(_)
+                | Op::MultiplyCells(_),
+                _,
+            ) => return Err(unsupported(span, "an operation of a warp", TOGETHER)),
+            (Op::Ptx { .. } | Op::External(_), _) => {
+                return Err(unsupported(span, "code of another language", "write the function in Python"));
+            }
+            (Op::Atomic { .. } | Op::Load(_) | Op::Store(_) | Op::Fault(_) | Op::FaultCall(_), _) => {
+                return Err(unsupported(
+                    span,
+                    "a check at run time",
+                    "make the adjoint kernel from a kernel without `debug`, `exceptions` and `boundscheck`",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unrepeatable(&mut self, results: &[LocalId], span: Span, out: &mut List) {
+        for &result in results {
+            let to = self.fresh(Some(result), self.function.locals[result].ty);
+            out.push(Node::Unrepeatable { to, span });
+            self.env[result.index()] = Version::Value(to);
+        }
+    }
+
+    fn branch(&mut self, cond: ExprId, then: Block, otherwise: Block, span: Span, out: &mut List) -> Result<()> {
+        let cond = self.value(cond, out)?;
+        let assigned = assigned([&then, &otherwise]);
+        let before = self.env.clone();
+        let mut branch = Branch { cond, then: List::new(), otherwise: List::new(), joins: Vec::new(), span };
+        self.list(then, &mut branch.then)?;
+        let after_then = std::mem::replace(&mut self.env, before);
+        self.list(otherwise, &mut branch.otherwise)?;
+        for local in assigned {
+            let (a, b) = (after_then[local.index()], self.env[local.index()]);
+            self.env[local.index()] = match (a, b) {
+                (one, other) if one == other => one,
+                (Version::Value(then), Version::Value(otherwise)) => {
+                    let to = self.fresh(Some(local), self.function.locals[local].ty);
+                    branch.joins.push(Join { to, then, otherwise });
+                    Version::Value(to)
+                }
+                // The kernel reads it only where it was assigned.
+                (Version::None, one) | (one, Version::None) => one,
+                (
+                    Version::Value(_) | Version::Pointer(_) | Version::Unknown,
+                    Version::Value(_) | Version::Pointer(_) | Version::Unknown,
+                ) => Version::Unknown,
+            };
+        }
+        out.push(Node::If(branch));
+        Ok(())
+    }
+
+    fn repeat(&mut self, body: Block, step: Block, span: Span, out: &mut List) -> Result<()> {
+        let Normal { before, head, exit, body, step } = normal_form(self.function, body, step, span)?;
+        self.env.resize(self.function.locals.len(), Version::None);
+        self.list(before, out)?;
+        let mut carried = Vec::new();
+        for local in assigned([&head, &body, &step]) {
+            let version = &mut self.env[local.index()];
+            let init = match *version {
+                Version::Value(init) => Some(init),
+                Version::None | Version::Pointer(_) | Version::Unknown => None,
+            };
+            if self.function.locals[local].ty.scalar().is_none() {
+                // A pointer that an iteration reads before it assigns it is unknown.
+                *version = Version::Unknown;
+                continue;
+            }
+            let header = self.fresh(Some(local), self.function.locals[local].ty);
+            self.env[local.index()] = Version::Value(header);
+            carried.push((local, init, header));
+        }
+        let id = self.loops;
+        self.loops += 1;
+        let count = self.fresh(None, Type::I64);
+        let (mut first, mut rest) = (List::new(), List::new());
+        self.list(head, &mut first)?;
+        let exit = self.value(exit, &mut first)?;
+        let at_exit = self.env.clone();
+        self.list(body, &mut rest)?;
+        self.list(step, &mut rest)?;
+        let carried = carried
+            .into_iter()
+            .map(|(local, init, header)| {
+                let next = match self.env[local.index()] {
+                    Version::Value(next) => next,
+                    Version::None | Version::Pointer(_) | Version::Unknown => header,
+                };
+                Carried { init, header, next }
+            })
+            .collect();
+        self.env = at_exit;
+        out.push(Node::Loop(Box::new(Repeat { id, head: first, exit, body: rest, carried, count, span })));
+        Ok(())
+    }
+
+    /// A new value: a version of a local, or a temporary.
+    fn fresh(&mut self, of: Option<LocalId>, ty: Type) -> LocalId {
+        let local = match of {
+            Some(local) => self.function.locals[local].clone(),
+            None => Local::new("t", LocalKind::Temp, ty),
+        };
+        let fresh = self.function.locals.push(local);
+        self.env.resize(self.function.locals.len(), Version::None);
+        fresh
+    }
+
+    fn define(&mut self, of: Option<LocalId>, value: ExprId, span: Span, out: &mut List) -> LocalId {
+        let to = self.fresh(of, self.function.exprs[value].ty);
+        out.push(Node::Define { to, value, span });
+        to
+    }
+
+    fn read(&mut self, local: LocalId, span: Span) -> ExprId {
+        let ty = self.function.locals[local].ty;
+        self.function.exprs.push(Expr { kind: ExprKind::Local(local), ty, span })
+    }
+
+    /// The expression in terms of values. Each operation on floats becomes a value of its own.
+    fn value(&mut self, id: ExprId, out: &mut List) -> Result<ExprId> {
+        let Expr { kind, ty, span } = self.function.exprs[id].clone();
+        if let ExprKind::Local(local) = kind {
+            return match self.env[local.index()] {
+                Version::Value(value) => Ok(self.read(value, span)),
+                Version::Pointer(pointer) => Ok(self.function.copy_expr(pointer)),
+                Version::Unknown => Err(which_array(span)),
+                Version::None => {
+                    let value = match ty {
+                        Type::Ptr(..) => Const::Null,
+                        Type::BOOL => Const::Bool(false),
+                        Type::Scalar(scalar) if scalar.is_float() => Const::Float(0.0),
+                        Type::Scalar(_) => Const::Int(0),
+                    };
+                    Ok(self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span }))
+                }
+            };
+        }
+        if let ExprKind::Select(cond, a, b) = kind
+            && is_float(ty)
+            && !(is_leaf(self.function, a) && is_leaf(self.function, b))
+        {
+            return self.select(cond, a, b, span, out);
+        }
+        let mut failure = None;
+        let kind = kind.map_operands(&mut |operand| {
+            self.value(operand, out).unwrap_or_else(|error| {
+                failure.get_or_insert(error);
+                operand
+            })
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let bits = matches!(kind, ExprKind::Math(MathFn::Bits, _));
+        let is_leaf = matches!(kind.class(), Class::Leaf(_));
+        let value = self.function.exprs.push(Expr { kind, ty, span });
+        if is_leaf || !(is_float(ty) || is_half(ty) || bits) {
+            return Ok(value);
+        }
+        let to = self.define(None, value, span, out);
+        Ok(self.read(to, span))
+    }
+
+    /// A choice between two computations becomes a branch, so that the one that was not chosen adds nothing to the
+    /// adjoints, even if its derivative is infinite.
+    fn select(&mut self, cond: ExprId, a: ExprId, b: ExprId, span: Span, out: &mut List) -> Result<ExprId> {
+        let cond = self.value(cond, out)?;
+        let mut branch = Branch { cond, then: List::new(), otherwise: List::new(), joins: Vec::new(), span };
+        let then = self.arm(a, span, &mut branch.then)?;
+        let otherwise = self.arm(b, span, &mut branch.otherwise)?;
+        let to = self.fresh(None, self.function.locals[then].ty);
+        branch.joins.push(Join { to, then, otherwise });
+        out.push(Node::If(branch));
+        Ok(self.read(to, span))
+    }
+
+    fn arm(&mut self, id: ExprId, span: Span, out: &mut List) -> Result<LocalId> {
+        let value = self.value(id, out)?;
+        Ok(match self.function.local(value) {
+            Some(local) => local,
+            None => self.define(None, value, span, out),
+        })
+    }
+}
+
+const TOGETHER: &str = "write the computation without communication between threads, or its adjoint by hand";
+
+/// The locals that blocks assign.
+fn assigned<const N: usize>(blocks: [&Block; N]) -> BTreeSet<LocalId> {
+    let mut all = BTreeSet::new();
+    for block in blocks {
+        for_each_stmt(block, &mut |stmt| all.extend(stmt.kind.assigned()));
+    }
+    all
+}

@@ -1,0 +1,176 @@
+//! Derivatives of kernels, reverse mode: a stage between the front end and the passes.
+//!
+//! The stage replaces a kernel by its adjoint kernel, whose last parameters are the adjoints of arrays and scalars.
+//! It inlines the kernel's functions, and describes the kernel as a tape (`build`, `tape`). `activity` finds the values
+//! that carry derivatives, `plan` the values that the reverse sweep computes again and the order of its loops, and
+//! `reverse` emits both sweeps. The derivatives of operations are rows of `rules`.
+//!
+//! The adjoint kernel assumes that the kernel has no races, and that arrays do not overlap. It executes none of the
+//! kernel's writes. A program outside of the supported subset is an error at its line, never a wrong derivative.
+
+mod activity;
+mod arrays;
+mod build;
+mod loops;
+mod own_elements;
+mod plan;
+mod refusals;
+mod reverse;
+mod rules;
+mod shadow;
+mod sums;
+mod tape;
+
+use std::collections::BTreeMap;
+
+use weft_artifact::{ArgType, DType, Param, SlotField};
+
+use self::{
+    activity::{Activity, Written},
+    arrays::{Arrays, has_derivative},
+    sums::Tape,
+};
+use crate::{
+    diagnostic::{Code, Diagnostic},
+    inline,
+    ir::{Module, StmtKind, for_each_expr_of_stmt, for_each_stmt},
+    passes,
+    request::Derivative,
+    source::{Origin, Span},
+};
+
+/// Replaces a module's kernel by its adjoint kernel.
+///
+/// # Errors
+///
+/// The reason why the kernel has no derivative, or none that is supported, at its line.
+pub(crate) fn differentiate(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic> {
+    let calls = module.clone();
+    derive(module, derivative).map_err(|diagnostic| at_users_code(&calls, diagnostic))
+}
+
+fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic> {
+    let Some(kernel) = module.kernel else { return Ok(()) };
+    check_parameters(&module.params, derivative, module.functions[kernel].span)?;
+    inline::all(module);
+    inline::without_returns(&mut module.functions[kernel]);
+    passes::simplify(module);
+    let mut function = module.functions[kernel].clone();
+    let (list, loops) = build::record(&mut function)?;
+    let arrays = Arrays::new(&function, &module.params, &derivative.of);
+    let activity = activity::find(&function, &arrays, &list)?;
+    let written = Written::of(&function, &arrays, &list);
+    check_paths(&arrays, &activity, &written, derivative, function.span)?;
+    let mut definitions = BTreeMap::new();
+    tape::definitions(&list, &mut definitions);
+    let uses = plan::uses(&function, &list);
+    let strides = shadow::strides(&function, &arrays, &definitions);
+    let (definitions, uses, strides) = (&definitions, &uses, &strides);
+    let tape = Tape { function: &function, arrays: &arrays, activity: &activity, strides, definitions, uses };
+    let plan = plan::plan(tape, &mut function.clone(), &written, &list, loops)?;
+    let plain = own_elements::plain(tape, &list);
+    let mut adjoint = function.clone();
+    reverse::emit(tape, &plan, &plain, &list, &mut adjoint);
+    module.functions[kernel] = adjoint;
+    Ok(())
+}
+
+/// Moves an error in a function of weft's own to the call in the user's code.
+fn at_users_code(module: &Module, mut diagnostic: Diagnostic) -> Diagnostic {
+    let is_own = |span| module.sources.file(span).is_some_and(|file| file.origin == Origin::Prelude);
+    if !is_own(diagnostic.span) {
+        return diagnostic;
+    }
+    let mut reaching = Vec::new();
+    for (id, function) in module.functions.iter() {
+        let mut call = None;
+        for_each_stmt(&function.body, &mut |stmt| {
+            let calls = matches!(stmt.kind, StmtKind::Call { func, .. } if reaching.contains(&func));
+            if calls && !is_own(stmt.span) {
+                call.get_or_insert(stmt.span);
+            }
+            let mut here = calls || stmt.span == diagnostic.span;
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                here |= function.exprs[id].span == diagnostic.span;
+            });
+            if here && !reaching.contains(&id) {
+                reaching.push(id);
+            }
+        });
+        if let Some(span) = call {
+            return Diagnostic { span, label: "in this call".to_owned(), ..diagnostic };
+        }
+    }
+    diagnostic.span = module.kernel().map_or(diagnostic.span, |kernel| kernel.span);
+    diagnostic
+}
+
+/// Checks that each parameter with an adjoint has a derivative, and that the adjoints have the right types.
+fn check_parameters(params: &[Param], derivative: &Derivative, span: Span) -> Result<(), Diagnostic> {
+    let first = params.len().saturating_sub(derivative.of.len());
+    for (&number, adjoint) in derivative.of.iter().zip(&params[first..]) {
+        let Some(param) = params.get(number as usize) else { continue };
+        let error = |message: String, help: &str| {
+            Err(Diagnostic::error(Code::NoDerivative, span, message).help(help.to_owned()))
+        };
+        let Some(dtype) = float_type(&param.ty) else {
+            let message = format!("`{}` is {}, which has no derivative", param.name, param.ty);
+            return error(message, "derivatives are those of float32 and float64, and of complex arrays of them");
+        };
+        let is_right = if let (ArgType::Array(own), ArgType::Array(given)) = (&param.ty, &adjoint.ty) {
+            own.dtype == given.dtype && own.ndim == given.ndim && own.layout == given.layout && !given.readonly
+        } else if let ArgType::Array(given) = &adjoint.ty {
+            given.dtype == dtype && given.ndim == 1 && !given.readonly
+        } else {
+            false
+        };
+        if !is_right {
+            let message = format!("the adjoint of `{}`, {}, cannot be {}", param.name, param.ty, adjoint.ty);
+            let help = "the adjoint of an array is an array of the same type and layout, that of a scalar an array of \
+                one element";
+            return error(message, help);
+        }
+    }
+    Ok(())
+}
+
+/// The type of numbers that a parameter consists of, if it has derivatives.
+fn float_type(ty: &ArgType) -> Option<DType> {
+    match ty {
+        ArgType::Array(array) => Some(array.dtype).filter(|&dtype| has_derivative(dtype)),
+        ArgType::Value(dtype) => Some(*dtype).filter(|&dtype| has_derivative(dtype) && dtype.access().1 == 1),
+        ArgType::Tuple(_)
+        | ArgType::None
+        | ArgType::Struct(..)
+        | ArgType::Enum(..)
+        | ArgType::Record(_)
+        | ArgType::Class(_)
+        | ArgType::Pointer(_)
+        | ArgType::Optional(_) => None,
+    }
+}
+
+/// Checks that a derivative by each parameter of `wrt` reaches an array.
+fn check_paths(
+    arrays: &Arrays,
+    activity: &Activity,
+    written: &Written,
+    derivative: &Derivative,
+    span: Span,
+) -> Result<(), Diagnostic> {
+    if !written.params.iter().any(|&param| arrays.has_adjoint(param)) {
+        let message = "the kernel writes no array of floats, so it has no derivative";
+        return Err(Diagnostic::error(Code::NoPath, span, message).help("write the results to an array of floats"));
+    }
+    for &param in &derivative.wrt {
+        let scalar = arrays.local(param, SlotField::Value);
+        let is_read = activity.loaded.contains(&param) || scalar.is_some_and(|value| activity.is_active(value));
+        if !is_read && !written.params.contains(&param) {
+            let name = &arrays.param(param).name;
+            let message = format!("the derivative by `{name}` reaches no array that the kernel writes");
+            let help = format!("leave `{name}` out of `wrt`; derivatives do not flow through integers and comparisons");
+            return Err(Diagnostic::error(Code::NoPath, span, message).help(help));
+        }
+    }
+    Ok(())
+}

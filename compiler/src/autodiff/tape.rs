@@ -1,0 +1,210 @@
+//! The kernel as a tape: statements whose values are assigned once per execution of their list, in structured control
+//! flow. A variable that the kernel assigns several times becomes several values: a join where two branches meet, a
+//! header where a loop's iterations meet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    ir::{ExprId, Function, LocalId, for_each_expr},
+    source::Span,
+};
+
+/// A set of values.
+pub(super) type Values = BTreeSet<LocalId>;
+
+/// Nodes in order of execution.
+pub(super) type List = Vec<Node>;
+
+/// A statement of the tape.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// The only assignment of a value. An operation on floats has values and constants as operands.
+    Define {
+        /// The value.
+        to: LocalId,
+        /// Its expression.
+        value: ExprId,
+        /// The statement's location.
+        span: Span,
+    },
+    /// A result of an operation that a second run does not reproduce.
+    Unrepeatable {
+        /// The value.
+        to: LocalId,
+        /// The operation's location.
+        span: Span,
+    },
+    /// An assignment of a value to an element.
+    Store(Write),
+    /// An atomic addition to an element; of integers, any atomic operation.
+    Add(Write),
+    /// A branch.
+    If(Branch),
+    /// A loop.
+    Loop(Box<Repeat>),
+}
+
+/// A write of a float to an element of an array.
+#[derive(Debug)]
+pub(super) struct Write {
+    /// The element's address.
+    pub(super) pointer: ExprId,
+    /// The value: a read of a value, or an expression without a derivative.
+    pub(super) value: ExprId,
+    /// It subtracts the value.
+    pub(super) is_negative: bool,
+    /// The statement's location.
+    pub(super) span: Span,
+}
+
+/// A branch.
+#[derive(Debug)]
+pub(super) struct Branch {
+    pub(super) cond: ExprId,
+    pub(super) then: List,
+    pub(super) otherwise: List,
+    pub(super) joins: Vec<Join>,
+    pub(super) span: Span,
+}
+
+/// A value that has one of two values after a branch.
+#[derive(Debug)]
+pub(super) struct Join {
+    pub(super) to: LocalId,
+    pub(super) then: LocalId,
+    pub(super) otherwise: LocalId,
+}
+
+/// `loop { head; if exit { break }; body }`.
+#[derive(Debug)]
+pub(super) struct Repeat {
+    /// The index of the loop in the tape.
+    pub(super) id: usize,
+    /// Nodes before the test.
+    pub(super) head: List,
+    /// The condition that ends the loop.
+    pub(super) exit: ExprId,
+    pub(super) body: List,
+    pub(super) carried: Vec<Carried>,
+    /// The number of iterations, an `I64`, where the reverse sweep needs it.
+    pub(super) count: LocalId,
+    pub(super) span: Span,
+}
+
+/// A variable that a loop assigns.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// Its value before the loop, if it has one.
+    pub(super) init: Option<LocalId>,
+    /// Its value at the start of an iteration, and after the loop.
+    pub(super) header: LocalId,
+    /// Its value at the end of an iteration.
+    pub(super) next: LocalId,
+}
+
+/// How a value is defined.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Definition {
+    Expr(ExprId, Span),
+    Unrepeatable(Span),
+    Join { then: LocalId, otherwise: LocalId },
+    Header { init: Option<LocalId>, next: LocalId },
+}
+
+/// The definitions of all values other than parameters.
+pub(super) fn definitions(list: &List, all: &mut BTreeMap<LocalId, Definition>) {
+    for node in list {
+        match node {
+            Node::Define { to, value, span } => {
+                all.insert(*to, Definition::Expr(*value, *span));
+            }
+            Node::Unrepeatable { to, span } => {
+                all.insert(*to, Definition::Unrepeatable(*span));
+            }
+            Node::Store(_) | Node::Add(_) => {}
+            Node::If(branch) => {
+                definitions(&branch.then, all);
+                definitions(&branch.otherwise, all);
+                for &Join { to, then, otherwise } in &branch.joins {
+                    all.insert(to, Definition::Join { then, otherwise });
+                }
+            }
+            Node::Loop(repeat) => {
+                definitions(&repeat.head, all);
+                definitions(&repeat.body, all);
+                for &Carried { init, header, next } in &repeat.carried {
+                    all.insert(header, Definition::Header { init, next });
+                }
+            }
+        }
+    }
+}
+
+/// The values that a list defines, including those of nested lists.
+fn defined(list: &List, values: &mut Values) {
+    let mut all = BTreeMap::new();
+    definitions(list, &mut all);
+    values.extend(all.into_keys());
+}
+
+impl Branch {
+    /// The values that the branch defines.
+    pub(super) fn defined(&self) -> Values {
+        let mut values: Values = self.joins.iter().map(|join| join.to).collect();
+        defined(&self.then, &mut values);
+        defined(&self.otherwise, &mut values);
+        values
+    }
+}
+
+impl Repeat {
+    /// The values that the loop defines.
+    pub(super) fn defined(&self) -> Values {
+        let mut values: Values = self.carried.iter().map(|carried| carried.header).collect();
+        values.insert(self.count);
+        defined(&self.head, &mut values);
+        defined(&self.body, &mut values);
+        values
+    }
+}
+
+/// Calls `visit` on each value that an expression reads.
+pub(super) fn for_each_value(function: &Function, id: ExprId, visit: &mut dyn FnMut(LocalId)) {
+    for_each_expr(function, id, &mut |id| {
+        if let Some(local) = function.local(id) {
+            visit(local);
+        }
+    });
+}
+
+/// Calls `visit` on each use of a value in a list: in expressions, joins and loops.
+pub(super) fn for_each_use(function: &Function, list: &List, visit: &mut dyn FnMut(LocalId)) {
+    for node in list {
+        match node {
+            Node::Define { value, .. } => for_each_value(function, *value, visit),
+            Node::Unrepeatable { .. } => {}
+            Node::Store(write) | Node::Add(write) => {
+                for_each_value(function, write.pointer, visit);
+                for_each_value(function, write.value, visit);
+            }
+            Node::If(branch) => {
+                for_each_value(function, branch.cond, visit);
+                for_each_use(function, &branch.then, visit);
+                for_each_use(function, &branch.otherwise, visit);
+                for join in &branch.joins {
+                    visit(join.then);
+                    visit(join.otherwise);
+                }
+            }
+            Node::Loop(repeat) => {
+                for carried in &repeat.carried {
+                    carried.init.into_iter().for_each(&mut *visit);
+                    visit(carried.next);
+                }
+                for_each_use(function, &repeat.head, visit);
+                for_each_value(function, repeat.exit, visit);
+                for_each_use(function, &repeat.body, visit);
+            }
+        }
+    }
+}

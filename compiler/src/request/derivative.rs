@@ -1,0 +1,29 @@
+//! The adjoint kernel of a kernel, as the subject of a request.
+
+use crate::syntax::ast;
+
+/// The adjoint kernel of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Derivative {
+    /// The numbers of the parameters that have adjoints. The adjoints are the last parameters, in this order.
+    pub of: Vec<u32>,
+    /// The numbers of the parameters that the program names: a derivative by each of them must exist.
+    pub wrt: Vec<u32>,
+}
+
+impl Derivative {
+    /// The name of the adjoint of a parameter. It is no identifier, so no kernel reads it.
+    pub fn name(param: &str) -> String {
+        format!("{param}.adjoint")
+    }
+
+    /// Adds the adjoints to the parameters of a kernel.
+    pub fn add_adjoints(&self, kernel: &mut ast::Function) {
+        for &number in &self.of {
+            if let Some(param) = kernel.params.get(number as usize) {
+                let name = Self::name(&param.name);
+                kernel.params.push(ast::Param { name, default: None, ..param.clone() });
+            }
+        }
+    }
+}
