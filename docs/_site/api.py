@@ -17,6 +17,11 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
         "`jit` makes a kernel of a function. The result is a `Dispatcher`, which launches.",
         ["jit", "Dispatcher", "ForAll", "Kernel", "benchmark", "intrinsic", "declare_device", "DeclaredFunction"],
     ),
+    "derivatives": (
+        "Differentiate kernels",
+        "The adjoint kernel of a kernel computes gradients in reverse mode.",
+        ["vjp", "Vjp"],
+    ),
     "arrays": (
         "Create and copy arrays",
         "Arrays in the memory of a device, copies, and arrays of other libraries.",

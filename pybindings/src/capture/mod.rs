@@ -18,7 +18,7 @@ use pyo3::{
 };
 use weft_compiler::{
     diagnostic::{self, NameContext},
-    request::{Captured, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature, Typing},
+    request::{Captured, Derivative, FunctionDef, GpuBody, MAX_CALL_DEPTH, Signature, Typing},
     source::{SourceFile, SourceMap},
     syntax::{self, ast},
 };
@@ -47,6 +47,14 @@ impl Parsed {
         })?;
         let chains = syntax::free_chains(&ast);
         Ok(Self { source, ast, chains })
+    }
+}
+
+impl Parsed {
+    /// The function with the adjoints of some of its parameters.
+    pub(crate) fn with_adjoints(mut self, derivative: &Derivative) -> Self {
+        derivative.add_adjoints(&mut self.ast);
+        self
     }
 }
 

@@ -39,7 +39,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
-use weft_compiler::request::{self, GpuCode, JitOptions};
+use weft_compiler::request::{self, Derivative, GpuCode, JitOptions};
 
 use self::{
     forall::ForAll,
@@ -115,7 +115,11 @@ impl Jitted for Dispatcher {
         if let Some(known) = known {
             return Ok(known);
         }
-        let parsed = Arc::new(Parsed::new(self.py_func.bind(py), self.source.as_deref(), self.cached_source.as_ref())?);
+        let parsed = Parsed::new(self.py_func.bind(py), self.source.as_deref(), self.cached_source.as_ref())?;
+        let parsed = Arc::new(match &self.jit.code.derivative {
+            Some(derivative) => parsed.with_adjoints(derivative),
+            None => parsed,
+        });
         Ok(Arc::clone(self.state().parsed.get_or_insert(parsed)))
     }
 
@@ -134,13 +138,14 @@ impl Jitted for Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None))]
+    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None, derivative=None))]
     fn new(
         py_func: Py<PyAny>,
         options: &Bound<'_, PyDict>,
         signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
         kept: Option<Py<PyAny>>,
+        derivative: Option<(Vec<u32>, Vec<u32>)>,
     ) -> PyResult<Self> {
         let py = options.py();
         let function = py_func.bind(py);
@@ -148,16 +153,24 @@ impl Dispatcher {
             Some(given) if !given.is_none() => given.cast_into::<PyList>()?,
             Some(_) | None => PyList::empty(py),
         };
+        let mut params = parameter_names(function)?;
+        let mut jit = options::read(options)?;
+        if let Some((of, wrt)) = derivative {
+            let names = of.iter().filter_map(|&number| params.get(number as usize));
+            let names: Vec<_> = names.map(|name| Derivative::name(name)).collect();
+            params.extend(names);
+            jit.code.derivative = Some(Derivative { of, wrt });
+        }
         Ok(Self {
             extensions: extensions.unbind(),
             sensitive: AtomicBool::new(false),
             cached_launchers: Mutex::default(),
             made: true,
             name: function.getattr("__name__")?.extract()?,
-            params: parameter_names(function)?,
+            params,
             keyword_only: keyword_only(function)?,
             variadic: variadic(function)?,
-            jit: options::read(options)?,
+            jit,
             targetoptions: options.clone().unbind(),
             declared: signatures.into_iter().map(|signature| signature.get().request()).collect(),
             state: Mutex::default(),

@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from weft.cuda import extending as extending
     from weft.cuda import launchconfig as launchconfig
     from weft.cuda._code.modules import Function, Module
+    from weft.cuda._derivatives import Vjp, vjp
     from weft.cuda._export import Export
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
@@ -251,6 +252,8 @@ __all__ = [
     "typeof",
     "types",
     "vectorize",
+    "vjp",
+    "Vjp",
     "void",
     *_intrinsics,
     *_numbers,
@@ -276,6 +279,8 @@ _LATER = {
     "MemoryPointer": "weft.cuda._memory.pointers",
     "Module": "weft.cuda._code.modules",
     "PinnedMemory": "weft.cuda._memory.pointers",
+    "vjp": "weft.cuda._derivatives",
+    "Vjp": "weft.cuda._derivatives",
 }
 
 

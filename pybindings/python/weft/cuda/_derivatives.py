@@ -1,0 +1,251 @@
+"""Derivatives of kernels: `vjp` makes the adjoint kernel of a kernel.
+
+The compiler derives the adjoint kernel (`docs/design/derivatives.md`). This module chooses the parameters that have
+adjoints, and checks the adjoints of a launch.
+"""
+
+from __future__ import annotations
+
+from weft._weft import Dispatcher, interprets_kernels, typeof_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from weft._weft import Type
+
+# Options of the kernel that its adjoint kernel does not have. The kernel has raised its exceptions; its rules and
+# coarsening factors are for its own arguments and code.
+_DROPPED = {
+    "debug": False,
+    "exceptions": False,
+    "boundscheck": False,
+    "coarsen": None,
+    "coarsen_blocks": None,
+    "tune": False,
+    "launch": None,
+    "out": None,
+}
+
+_FLOATS = {"float32", "float64", "complex64", "complex128"}
+
+
+class Vjp:
+    """The adjoint kernel of a kernel, for arguments of any types; `vjp` makes it.
+
+    ``bwd[griddim, blockdim, stream](*args, *adjoints)`` launches it. The first launch with arguments of new types
+    compiles.
+    """
+
+    def __init__(self, kernel: Dispatcher, wrt: tuple[str, ...] | None) -> None:
+        code = kernel.py_func.__code__
+        self._params = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        unknown = [name for name in wrt or () if name not in self._params]
+        if unknown:
+            msg = f"`{kernel.__name__}` has no parameter `{unknown[0]}`; its parameters are {', '.join(self._params)}"
+            raise ValueError(msg)
+        self._kernel = kernel
+        self._wrt = wrt
+        self._by_types: dict[tuple[Type, ...], tuple[int, ...]] = {}
+        self._by_adjoints: dict[tuple[int, ...], Dispatcher] = {}
+
+    @property
+    def kernel(self) -> Dispatcher:
+        """The kernel whose adjoint kernel it is."""
+        return self._kernel
+
+    def adjoints(self, *args: Any) -> tuple[str, ...]:
+        """Give the names of the parameters that have adjoints, in order.
+
+        Parameters
+        ----------
+        *args
+            Arguments of the kernel, without adjoints.
+
+        Raises
+        ------
+        TypeError
+            The kernel takes another number of arguments.
+        CompileError
+            weft cannot compile the kernel for these arguments.
+        """
+        self._check_count(args)
+        return tuple(self._params[number] for number in self._numbers(args))
+
+    def dispatcher(self, *args: Any) -> Dispatcher:
+        """Give the adjoint kernel for arguments, to inspect its code.
+
+        Parameters
+        ----------
+        *args
+            Arguments of the kernel, without adjoints.
+
+        Raises
+        ------
+        TypeError
+            The kernel takes another number of arguments.
+        CompileError
+            weft cannot compile the kernel for these arguments.
+        """
+        self._check_count(args)
+        return self._derived(self._numbers(args))
+
+    def __getitem__(self, configuration: Any) -> _Launcher:
+        return _Launcher(self, configuration)
+
+    def __call__(self, *_args: Any) -> Any:
+        msg = "launch it with a configuration: bwd[griddim, blockdim](*args, *adjoints)"
+        raise ValueError(msg)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return vjp, (self._kernel, self._wrt)
+
+    def __repr__(self) -> str:
+        wrt = "" if self._wrt is None else f", wrt={self._wrt!r}"
+        return f"<adjoint kernel of {self._kernel.__name__}({', '.join(self._params)}){wrt}>"
+
+    def _check_count(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self._params):
+            msg = f"`{self._kernel.__name__}` takes {len(self._params)} arguments, not {len(args)}"
+            raise TypeError(msg)
+
+    def _numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """Give the numbers of the parameters that have adjoints."""
+        types = tuple(map(typeof_value, args))
+        known = self._by_types.get(types)
+        if known is None:
+            known = self._by_types[types] = tuple(self._chosen(types))
+        return known
+
+    def _chosen(self, types: tuple[Type, ...]) -> list[int]:
+        has_derivative = [_has_derivative(ty) for ty in types]
+        if self._wrt is None:
+            return [number for number, has in enumerate(has_derivative) if has]
+        effects = self._kernel.effects(types)
+        return [
+            number
+            for number, name in enumerate(self._params)
+            if name in self._wrt or (has_derivative[number] and effects[name].writes)
+        ]
+
+    def _derived(self, numbers: tuple[int, ...]) -> Dispatcher:
+        known = self._by_adjoints.get(numbers)
+        if known is None:
+            kernel = self._kernel
+            options = {**kernel.targetoptions, **_DROPPED}
+            wrt = [self._params.index(name) for name in self._wrt or ()]
+            known = Dispatcher(
+                kernel.py_func, options, [], kernel.given_source, kernel.cached_source, (list(numbers), wrt)
+            )
+            self._by_adjoints[numbers] = known
+        return known
+
+    def _launch(self, configuration: Any, args: tuple[Any, ...]) -> None:
+        count = len(self._params)
+        if len(args) < count:
+            self._check_count(args)
+        numbers = self._numbers(args[:count])
+        if len(args) - count != len(numbers):
+            names = ", ".join(f"`{self._params[number]}`" for number in numbers)
+            msg = (
+                f"the adjoint kernel of `{self._kernel.__name__}` takes its {count} arguments and {len(numbers)} "
+                f"adjoints, of {names}: got {len(args) - count} adjoints"
+            )
+            raise TypeError(msg)
+        for number, adjoint in zip(numbers, args[count:], strict=True):
+            _check_adjoint(self._params[number], args[number], adjoint)
+        self._derived(numbers)[configuration](*args)
+
+
+class _Launcher:
+    """An adjoint kernel with a launch configuration."""
+
+    def __init__(self, adjoint: Vjp, configuration: Any) -> None:
+        self._adjoint = adjoint
+        self._configuration = configuration
+
+    def __call__(self, *args: Any) -> None:
+        self._adjoint._launch(self._configuration, args)
+
+
+def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
+    """Make the adjoint kernel of a kernel: its vector-Jacobian product, for gradients in reverse mode.
+
+    The adjoint kernel takes the kernel's arguments and then their adjoints, in the order of the parameters. The adjoint
+    of an array has the type and the shape of the array; that of a scalar is an array of one element. A
+    launch, with the kernel's grid and block,
+
+    - adds the gradients to the adjoints of what the kernel reads,
+    - reads the adjoints of what the kernel writes, and sets those of overwritten elements to 0.
+
+    It writes none of the kernel's arguments.
+
+    Parameters
+    ----------
+    kernel
+        The kernel. It must have no races; neither its arguments nor the adjoints may overlap.
+    wrt
+        The names of the parameters whose gradients are computed; by default all arrays and scalars of float32 and
+        float64, and arrays of complex numbers. Arrays that the kernel writes always have adjoints.
+
+    Returns
+    -------
+    Vjp
+        An object that is launched like a kernel.
+
+    Raises
+    ------
+    TypeError
+        The first argument is not a kernel.
+    ValueError
+        The kernel has no parameter of that name.
+    NotImplementedError
+        Kernels run in Python's interpreter.
+
+    Examples
+    --------
+    >>> @cuda.jit
+    ... def square(x, y):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         y[i] = x[i] * x[i]
+    >>> x, y = np.array([1.0, 2.0, 3.0]), np.zeros(3)
+    >>> dx, dy = np.zeros(3), np.ones(3)
+    >>> cuda.vjp(square)[1, 32](x, y, dx, dy)
+    >>> assert dx.tolist() == [2.0, 4.0, 6.0]
+    >>> assert not dy.any()
+    """
+    given: Any = kernel
+    if not isinstance(given, Dispatcher) or given.device:
+        msg = f"vjp() takes a kernel, not {given!r}"
+        raise TypeError(msg)
+    if interprets_kernels():
+        msg = "adjoint kernels are compiled: they do not run in Python's interpreter"
+        raise NotImplementedError(msg)
+    return Vjp(kernel, (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt))
+
+
+def _has_derivative(ty: Type) -> bool:
+    dtype = getattr(ty, "dtype", None)
+    if dtype is None:
+        return str(ty) in ("float32", "float64")
+    return str(dtype) in _FLOATS
+
+
+def _check_adjoint(name: str, value: Any, adjoint: Any) -> None:
+    """Check that an adjoint has the shape of its array, and an element for each of its elements."""
+    shape = getattr(value, "shape", None)
+    given = getattr(adjoint, "shape", None)
+    if shape is None or shape == ():
+        if given is not None and tuple(given) != (1,):
+            msg = f"the adjoint of the scalar `{name}` is an array of one element, not of shape {tuple(given)}"
+            raise ValueError(msg)
+        return
+    if given is not None and tuple(given) != tuple(shape):
+        msg = f"the adjoint of `{name}` has shape {tuple(given)}, but `{name}` has shape {tuple(shape)}"
+        raise ValueError(msg)
+    strides = getattr(adjoint, "strides", None)
+    if strides is not None and any(stride == 0 for stride, extent in zip(strides, shape, strict=True) if extent > 1):
+        msg = f"elements of the adjoint of `{name}` overlap: a stride is 0"
+        raise ValueError(msg)

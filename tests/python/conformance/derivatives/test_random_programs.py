@@ -1,0 +1,115 @@
+"""Adjoint kernels of random programs beside central differences."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from gradients import check
+from weft import cuda
+
+N = 12
+
+
+class Program:
+    """A random kernel: smooth operations on floats, branches on integers, loops, stores and atomic additions."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines = []
+        self.count = 0
+        self.loops = 0
+
+    def value(self, names, depth=2):
+        pick = self.random.random()
+        if depth == 0 or pick < 0.25:
+            leaves = [*names, "a", "x[i]", f"w[(i + {self.random.randrange(4)}) % w.size]", "0.75"]
+            return self.random.choice(leaves)
+        one, other = self.value(names, depth - 1), self.value(names, depth - 1)
+        forms = [
+            *("({0} + {1})", "({0} - {1})", "{0} * {1}", "({0} / (1.5 + {1} * {1}))", "math.sin({0})"),
+            *("math.tanh({0})", "math.exp(-{0} * {0})", "math.sqrt(1.0 + {0} * {0})", "scaled({0}, {1})"),
+            *("({0} if i % 3 else {1} * 2.0)", "-{0}", "max({0}, {1} + 9.0)", "np.float64({0} - 0.1)"),
+        ]
+        return self.random.choice(forms).format(one, other)
+
+    def write(self, depth, text):
+        self.lines.append("    " * depth + text)
+
+    def block(self, names, depth, size):
+        """Statements; gives the names that have values after them."""
+        names = list(names)
+        self.write(depth, "pass")
+        for _ in range(size):
+            kind = self.random.choice(["new", "new", "again", "if", "sum", "short", "store", "add"])
+            if kind == "new" or not names:
+                name = f"v{self.count}"
+                self.count += 1
+                self.write(depth, f"{name} = {self.value(names)}")
+                names.append(name)
+            elif kind == "again":
+                self.write(depth, f"{self.random.choice(names)} = {self.value(names)}")
+            elif kind == "if" and depth < 5:
+                self.write(depth, self.random.choice(["if i % 2:", "if i > 3:", "if x[i] > 0.4:"]))
+                self.block(names, depth + 1, 2)
+                if self.random.random() < 0.6:
+                    self.write(depth, "else:")
+                    self.block(names, depth + 1, 2)
+            elif kind == "sum" and depth < 4:
+                name, k = self.random.choice(names), self.loop()
+                self.write(depth, f"for {k} in range({self.random.choice(['w.size', 'i', '3', '5, 0, -2'])}):")
+                if self.random.random() < 0.3:
+                    self.write(depth + 1, f"if {k} == 2:")
+                    self.write(depth + 2, self.random.choice(["continue", "break"]))
+                others = [other for other in names if other != name]
+                self.write(depth + 1, f"{name} += w[{k} % w.size] * {self.value(others)}")
+            elif kind == "short" and depth < 4:
+                k = self.loop()
+                self.write(depth, f"for {k} in range({self.random.randrange(1, 5)}):")
+                self.block(names, depth + 1, 2)
+            elif kind == "store":
+                self.write(depth, f"out[i, {self.random.randrange(2)}] = {self.value(names)}")
+            elif kind == "add":
+                self.write(depth, f"cuda.atomic.add(total, i % 2, {self.value(names)})")
+        return names
+
+    def loop(self):
+        self.loops += 1
+        return f"k{self.loops}"
+
+    def source(self):
+        self.write(0, "@cuda.jit")
+        self.write(0, "def program(a, x, w, out, total):")
+        self.write(1, "i = cuda.grid(1)")
+        if self.random.random() < 0.5:
+            self.write(1, "if i >= x.size:")
+            self.write(2, "return")
+            depth = 1
+        else:
+            self.write(1, "if i < x.size:")
+            depth = 2
+        names = self.block([], depth, self.random.randrange(3, 8))
+        self.write(depth, f"out[i, 0] = {self.value(names)}")
+        return "\n".join(self.lines) + "\n"
+
+
+PRELUDE = "import math\nimport numpy as np\nfrom weft import cuda\n\n"
+PRELUDE += "@cuda.jit(device=True)\ndef scaled(u, v):\n    return math.cos(u) * v if u < 0.5 else u - v\n\n"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_gradients_of_random_programs(seed, tmp_path):
+    # All together: 20 s.
+    source = PRELUDE + Program(seed).source()
+    file = tmp_path / "program.py"
+    file.write_text(source)
+    scope = {}
+    exec(compile(source, str(file), "exec"), scope)
+    rng = np.random.default_rng(seed)
+    args = 0.61, rng.random(N), rng.random(4), np.zeros((N, 2)), np.zeros(2)
+    try:
+        check(scope["program"], 2, 8, args, ["out", "total"], seed=seed, directions=1)
+    except Exception as error:
+        raise AssertionError(source) from error
+    assert cuda is scope["cuda"]
