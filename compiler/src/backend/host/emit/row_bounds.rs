@@ -8,6 +8,9 @@
 //! A condition on the row becomes a bound if its value grows by one from row to row and cannot wrap. The bounds along
 //! `x` are then the same for all rows of a known length ([`fixed_rows`](crate::backend::host::emit::fixed_rows)), and
 //! one test per block shows whether all its threads are in the steady state.
+//!
+//! Loops over rows of any length have such bounds if a condition selects rows of every block, as the halo of a tile does
+//! (`threadIdx.y < 2`). A condition that excludes rows of few blocks costs less as a test of each row.
 
 use inkwell::{IntPredicate, values::IntValue};
 
@@ -19,11 +22,11 @@ use crate::{
                 kernel::KernelEmitter,
                 position::{Frame, count, index},
             },
-            plan::{Form, Forms, Guard, SplitCondition},
+            plan::{Form, Forms, Guard, Range},
         },
         llvm::Result,
     },
-    ir::LocalId,
+    ir::{ExprId, ExprKind, LocalId, SpecialRegister, for_each_expr},
 };
 
 /// A guard whose conditions on the row are split into bounds along `y` and others.
@@ -34,17 +37,57 @@ pub(crate) struct RowBounds {
     pub left: Option<Guard>,
 }
 
+/// The rows of a box of threads.
+pub(crate) struct BoxBounds {
+    /// The bounds along `z`.
+    planes: Option<Guard>,
+    /// The bounds along `y`, and the rest of the guard.
+    bounds: RowBounds,
+}
+
 impl<'ctx> KernelEmitter<'_, 'ctx> {
     /// Splits the conditions on the row of a guard.
     pub(crate) fn row_bounds(&self, guard: Option<&Guard>) -> RowBounds {
+        self.bounds_along(1, guard)
+    }
+
+    /// The rows that a guard selects in every block, if it does: `threadIdx.y < 2`. Other guards exclude rows of few
+    /// blocks, and are tested in each row.
+    pub(crate) fn box_bounds(&self, guard: Option<&Guard>) -> Option<BoxBounds> {
+        let RowBounds { rows: planes, left } = self.bounds_along(2, guard);
+        let bounds = self.row_bounds(left.as_ref());
+        let mut ranges = planes.iter().chain(&bounds.rows).flat_map(|guard| &guard.ranges);
+        let is_box = ranges.any(|range| !self.reads_block(range.value) && !self.reads_block(range.bound));
+        is_box.then_some(BoxBounds { planes, bounds })
+    }
+
+    /// Whether a value depends on the block's index.
+    fn reads_block(&self, root: ExprId) -> bool {
+        let mut reads = false;
+        for_each_expr(self.emitter.function, root, &mut |id| {
+            let kind = &self.emitter.function.exprs[id].kind;
+            let value = self.emitter.function.local(id).and_then(|local| self.plan.fixed.value(local));
+            reads |= matches!(kind, ExprKind::Special(SpecialRegister::BlockIdx(_)))
+                || value.is_some_and(|value| self.reads_block(value));
+        });
+        reads
+    }
+
+    /// Splits the conditions on the row of a guard into bounds along an axis and others. Bounds along `z` are the same
+    /// in all rows of a plane.
+    fn bounds_along(&self, axis: u8, guard: Option<&Guard>) -> RowBounds {
         let Some(guard) = guard else { return RowBounds { rows: None, left: None } };
         let (mut rows, mut left) = (Guard::default(), Guard { rows: Vec::new(), ..guard.clone() });
-        self.with_forms(1, |forms| {
+        let alike = |range: &Range| {
+            let values = [range.value, range.bound];
+            axis == 1 || self.with_forms(1, |forms| values.into_iter().all(|id| forms.form(id) == Form::Same))
+        };
+        self.with_forms(axis, |forms| {
             for &(cond, negated) in &guard.rows {
-                let mut parts = SplitCondition::default();
-                forms.split(cond, negated, &mut parts);
+                let mut parts = forms.parts(cond, negated);
                 let bounds = &mut parts.guard;
-                if bounds.ranges.iter().any(|range| range.wraps) || bounds.ranges.is_empty() {
+                let is_bound = bounds.ranges.iter().all(|range| !range.wraps && alike(range));
+                if !is_bound || bounds.ranges.is_empty() {
                     left.rows.push((cond, negated));
                 } else {
                     rows.ranges.append(&mut bounds.ranges);
@@ -121,6 +164,18 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         ask(&Forms { function, fixed, shared: &|local| !own(local), sole: &|_| None, axis })
     }
 
+    /// As [`Self::each_row`], for the rows of a box of threads.
+    pub(crate) fn each_row_of_box(
+        &mut self,
+        BoxBounds { planes, bounds }: &BoxBounds,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>, Option<&Guard>) -> Result<()>,
+    ) -> Result<()> {
+        let left = bounds.left.as_ref();
+        self.each_row_between([planes.as_ref(), bounds.rows.as_ref()], true, |this, row, first_thread| {
+            body(this, row, first_thread, left)
+        })
+    }
+
     /// As [`Self::each_row`], for rows within bounds along `y`. With `rolled`, the loops are not unrolled: where each
     /// row accesses another row of a matrix, LLVM would compute an address for each unrolled iteration ahead of time,
     /// and spill it.
@@ -130,10 +185,27 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         rolled: bool,
         body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
     ) -> Result<()> {
+        self.each_row_between([None, bounds], rolled, body)
+    }
+
+    /// As [`Self::each_row_within`], for bounds along `z` and `y`.
+    fn each_row_between(
+        &mut self,
+        [planes, bounds]: [Option<&Guard>; 2],
+        rolled: bool,
+        body: impl FnOnce(&mut Self, [IntValue<'ctx>; 2], IntValue<'ctx>) -> Result<()>,
+    ) -> Result<()> {
         let zero = self.emitter.cx.types.context.i32_type().const_zero();
         let Frame { row: extent_x, rows: [extent_y, extent_z], .. } = self.hooks.frame.get();
         let shape = if rolled { Shape::Rolled } else { Shape::Loop };
-        let (head, back) = self.counted("z", (zero, extent_z), |this, z| {
+        let mut all_planes = (zero, extent_z);
+        if let Some(planes) = planes {
+            self.set_thread([zero; 3]);
+            let values = self.guard_values(planes)?;
+            let long = self.emitter.cx.types.context.i64_type();
+            all_planes = self.span(&values, long.const_zero(), index(&self.emitter, extent_z)?)?;
+        }
+        let (head, back) = self.counted("z", all_planes, |this, z| {
             let mut rows = (zero, extent_y);
             if let Some(bounds) = bounds {
                 this.set_thread([zero, zero, z]);

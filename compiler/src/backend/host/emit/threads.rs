@@ -34,6 +34,7 @@ use crate::{
                 access_groups::Shape,
                 guard_values::{GuardValues, RangeValues},
                 kernel::KernelEmitter,
+                parts::Row,
                 position::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
             },
@@ -150,15 +151,22 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if let Some(known) = self.known_rows(segment) {
             return self.known_or_other_rows(segment, &known);
         }
-        self.each_row(|this, row, first_thread| {
-            this.spans(segment.guard.as_ref(), |this, bounds| {
-                this.fetch_ahead(segment, (row, first_thread), bounds)?;
-                let (at, row) = (row, (row, first_thread));
-                this.pieces_of_row(segment, row, bounds)?;
-                let (low, high) = bounds;
-                this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
-                this.fetch_row_of_next_block(segment, at, bounds)
-            })
+        if let Some(rows) = self.box_bounds(segment.guard.as_ref()) {
+            return self.each_row_of_box(&rows, |this, row, first_thread, guard| {
+                this.row(segment, (row, first_thread), guard)
+            });
+        }
+        self.each_row(|this, row, first_thread| this.row(segment, (row, first_thread), segment.guard.as_ref()))
+    }
+
+    /// Emits a region for each thread of the current row that a guard lets through.
+    fn row(&mut self, segment: &Segment, row: Row<'ctx>, guard: Option<&Guard>) -> Result<()> {
+        self.spans(guard, |this, bounds| {
+            this.fetch_ahead(segment, row, bounds)?;
+            this.pieces_of_row(segment, row, bounds)?;
+            let (low, high) = bounds;
+            this.fetch_for_next_turn(segment, row, &Lines::Between(low, high))?;
+            this.fetch_row_of_next_block(segment, row.0, bounds)
         })
     }
 

@@ -43,8 +43,7 @@ pub(crate) use crate::backend::host::plan::{
     plan_ir::{
         AliasCheck, COMBINED_ELEMENTS, Dividend, Division, Guard, IterationPrefetch, LANES, MAX_ROW, MAX_SEGMENTS,
         MAX_THREADS, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Quotients, Range, Runs, Segment, Split,
-        SplitBy, SplitCondition, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows, TransposedStore,
-        Vectors,
+        SplitBy, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows, TransposedStore, Vectors,
     },
     prefetch::next_block::{Stream, streams},
     sanitize::race_free::Pointers,
