@@ -4,9 +4,12 @@ use std::thread;
 
 use weft_compiler::target::Sm;
 use weft_runtime::ptxas;
-use weft_simulator::Module;
 
-use crate::{ptxas::ptxas_or_skip, simulator::ptx, support::files};
+use crate::{
+    ptxas::ptxas_or_skip,
+    simulator::{parse, ptx},
+    support::files,
+};
 
 /// An estimate is close if it differs by at most this many registers: the smallest difference that changes occupancy.
 const CLOSE: u32 = 8;
@@ -20,7 +23,7 @@ fn most_estimates_of_registers_are_close() {
     let paths = files(&["tests/kernels"], "py");
     let compared = |path: &String| {
         let ptx = ptx(path, sm.name).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let module = Module::parse(&ptx).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let Some(module) = parse(path, &ptx).unwrap_or_else(|fault| panic!("{fault}")) else { return Vec::new() };
         let found = ptxas::resources(&assembler, ptx.as_bytes(), sm.name);
         let found = found.unwrap_or_else(|error| panic!("{path}: {error:?}"));
         let pair = |kernel: &ptxas::Resources| {

@@ -7,6 +7,23 @@ use crate::{
     support::{emit_for, files, read, stem},
 };
 
+/// Kernels with instructions that the simulator does not have, and a part of the error.
+const UNREAD: &[(&str, &str)] = &[
+    ("functions/matrix_kinds.py", "`mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is not supported"),
+    ("functions/matrix_tiles.py", " is not supported"),
+];
+
+/// The module of a kernel; `None` for one of [`UNREAD`].
+pub(crate) fn parse(path: &str, ptx: &str) -> Result<Option<Module>, String> {
+    let unread = UNREAD.iter().find(|(name, _)| path.ends_with(name)).map(|(_, part)| *part);
+    match (Module::parse(ptx), unread) {
+        (Ok(module), None) => Ok(Some(module)),
+        (Ok(_), Some(part)) => Err(format!("{path}: it is read, `{part}` was expected")),
+        (Err(error), Some(part)) if error.to_string().contains(part) => Ok(None),
+        (Err(error), _) => Err(format!("{path}: {error}")),
+    }
+}
+
 /// Kernels for which the launch of [`run`] is invalid, and a part of the error.
 const REFUSED: &[(&str, &str)] = &[
     // A loop of 700 million iterations, because its factor is tiny.
@@ -56,10 +73,11 @@ fn the_simulator_runs_every_kernel() {
     let mut faults = Vec::new();
     for path in files(&["tests/kernels"], "py") {
         let ptx = ptx(&path, "sm_90").unwrap_or_else(|error| panic!("{path}: {error}"));
-        let module = match Module::parse(&ptx) {
-            Ok(module) => module,
-            Err(error) => {
-                faults.push(format!("{path}: {error}"));
+        let module = match parse(&path, &ptx) {
+            Ok(Some(module)) => module,
+            Ok(None) => continue,
+            Err(fault) => {
+                faults.push(fault);
                 continue;
             }
         };
@@ -79,7 +97,7 @@ fn the_simulator_reads_the_ptx_for_newer_gpus() {
     let mut faults = Vec::new();
     for path in files(&["tests/kernels"], "py") {
         let ptx = ptx(&path, "sm_120").unwrap_or_else(|error| panic!("{path}: {error}"));
-        faults.extend(Module::parse(&ptx).err().map(|error| format!("{path}: {error}")));
+        faults.extend(parse(&path, &ptx).err());
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
