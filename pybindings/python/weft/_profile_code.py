@@ -6,6 +6,7 @@ arrays in registers, which a comparison of the numbers of instructions shows.
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from collections import Counter, defaultdict
@@ -61,9 +62,15 @@ def machine_code(ptx: str, sm: str) -> str:
     if not (shutil.which("ptxas") and shutil.which("nvdisasm")):
         return ""
     try:
-        return disassembled(ptx, sm, "-g", "-c")
+        return _disassembled(ptx, sm)
     except (RuntimeError, OSError):
         return ""
+
+
+@functools.lru_cache(maxsize=16)
+def _disassembled(ptx: str, sm: str) -> str:
+    """Disassemble once for all launches of a kernel."""
+    return disassembled(ptx, sm, "-g", "-c")
 
 
 def in_registers(lines: Iterable[Line], sass: str) -> list[Line]:
