@@ -266,7 +266,7 @@ impl Finder<'_> {
             )),
             Memory::Param(_) | Memory::Captured if varied.is_none() => Ok(()),
             Memory::Param(param) => {
-                let Some(name) = Some(&self.arrays.param(param).name) else { return Ok(()) };
+                let name = &self.arrays.param(param).name;
                 let message = format!("a derivative flows into `{name}`, which has no adjoint");
                 Err(Diagnostic::error(Code::NoDerivative, write.span, message)
                     .help("derivatives flow through arrays of float32, float64, complex64 and complex128"))

@@ -39,7 +39,7 @@ pub(super) enum Rule {
     Partials(&'static [Formula]),
     /// The derivative is 0, or the operation is not one on floats.
     Zero,
-    /// The reason why it has none, and a way out.
+    /// The operation that has none, and what to write instead.
     Refuse(&'static str, &'static str),
 }
 
@@ -61,7 +61,7 @@ const OF_HYPOT: [Formula; 2] = [
 ];
 /// `hypot(a, b)`.
 const RADIUS: Formula = Of2(MathFn::Hypot, &A, &B);
-const WAY_OUT: &str = "compute it outside the kernel, or with functions that have derivatives";
+const INSTEAD: &str = "compute it outside the kernel, or with functions that have derivatives";
 
 /// The rows of the unary operators.
 pub(super) const fn unary(op: UnaryOp) -> Rule {
@@ -173,9 +173,9 @@ pub(super) const fn math(function: MathFn) -> Rule {
             Partials(&[G])
         }
         MathFn::Ldexp => Partials(&[Of2(MathFn::Ldexp, &G, &B)]),
-        MathFn::Gamma | MathFn::Lgamma => Refuse("the gamma function", WAY_OUT),
-        MathFn::FrexpMantissa => Refuse("`frexp`", WAY_OUT),
-        MathFn::Bits | MathFn::OfBits => Refuse("the bits of a float", WAY_OUT),
+        MathFn::Gamma | MathFn::Lgamma => Refuse("the gamma function", INSTEAD),
+        MathFn::FrexpMantissa => Refuse("`frexp`", INSTEAD),
+        MathFn::Bits | MathFn::OfBits => Refuse("the bits of a float", INSTEAD),
         MathFn::Ceil
         | MathFn::Floor
         | MathFn::RoundEven

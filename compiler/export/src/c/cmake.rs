@@ -48,7 +48,7 @@ pub(super) fn config(package: &Package, has_operators: bool) -> String {
     text
 }
 
-/// The library with operators of PyTorch. Nothing refers to its symbols, so the linker is told to keep it.
+/// The library with operators of PyTorch. `--no-as-needed` keeps it linked, although no program refers to its symbols.
 fn operators(name: &str) -> String {
     format!(
         "if(TARGET torch)\n  enable_language(CXX)\n  add_library({name}_torch SHARED \
