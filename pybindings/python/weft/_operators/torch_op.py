@@ -329,6 +329,7 @@ class TorchOperator:
         self._road = self.op if self._function is None else self._function.apply
         self._direct = _direct(torch, description)
         self._arity = len(description.inputs)
+        self._has_results = bool(description.results)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator."""
@@ -338,7 +339,7 @@ class TorchOperator:
         if self._is_compiling():
             return self.op(*args) if self._traced is None else self._traced.apply(*args)
         if self._direct is not None:
-            if not self._description.results:
+            if not self._has_results:
                 if self._direct(args):
                     return None
             elif self._direct.is_plain(args):
