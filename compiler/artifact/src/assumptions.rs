@@ -65,6 +65,18 @@ impl Assumptions {
         }
     }
 
+    /// The assumptions that are in one of both.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            small: self.small || other.small,
+            nonneg: self.nonneg || other.nonneg,
+            disjoint: self.disjoint || other.disjoint,
+            aligned: self.aligned || other.aligned,
+            warps: self.warps || other.warps,
+        }
+    }
+
     /// Whether `others` has all of these assumptions.
     pub fn are_among(self, others: Self) -> bool {
         self.and(others) == self

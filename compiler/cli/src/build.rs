@@ -9,7 +9,7 @@ use std::{
 use weft_artifact::{Assumptions, CodeFormat, Factors};
 use weft_compiler::{
     cpu_for_export,
-    diagnostic::{Code, Diagnostic},
+    diagnostic::{Code, Diagnostic, Failure},
     request::{FunctionDef, Keep, Options, Outcome, Overloads, Request, Target},
     source::Span,
     syntax::ast,
@@ -133,26 +133,16 @@ impl Builder<'_> {
                     return Ok(None);
                 }
             }
-            let renamed = Request { function: renamed(&job.def, format!("{package}_{name}_entry")), ..request };
-            let output = match self.engine.compile(&renamed) {
-                Ok(Outcome::Made(output)) => output,
-                Ok(Outcome::Queries(_)) => return Ok(None),
-                Err(failure) => {
-                    report.add(&failure.diagnostics, &failure.sources);
-                    return Ok(None);
-                }
-            };
-            let Some(kernel) = output.artifact.kernels.first() else { continue };
-            let image = |format, code| Image { target: self.target_name(target), format, code, kernel: kernel.clone() };
-            let code = &output.artifact.code;
-            match output.artifact.format {
-                CodeFormat::HostObject => images.push(image(ImageFormat::HostObject, code.clone())),
-                CodeFormat::Ptx | CodeFormat::NvvmIr => {
-                    if let Some(ptxas) = &self.ptxas {
-                        let cubin = cubin(ptxas, code, target, renamed.options.lineinfo)?;
-                        images.push(image(ImageFormat::Cubin, cubin));
+            for assumptions in weft_export::VARIANTS {
+                let function = renamed(&job.def, weft_export::symbol(package, &name, assumptions));
+                let options = Options { assumptions, ..request.options.clone() };
+                let variant = Request { function, options, ..request.clone() };
+                match self.images(&variant)? {
+                    Ok(of_variant) => images.extend(of_variant),
+                    Err(failure) => {
+                        report.add(&failure.diagnostics, &failure.sources);
+                        return Ok(None);
                     }
-                    images.push(image(ImageFormat::Ptx, code.clone()));
                 }
             }
         }
@@ -166,6 +156,33 @@ impl Builder<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Compiles a kernel for a target, under assumptions.
+    fn images(&self, request: &Request) -> Result<Result<Vec<Image>, Failure>, Stop> {
+        let output = match self.engine.compile(request) {
+            Ok(Outcome::Made(output)) => output,
+            // The check has reported them.
+            Ok(Outcome::Queries(_)) => return Ok(Ok(Vec::new())),
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let Some(kernel) = output.artifact.kernels.first() else { return Ok(Ok(Vec::new())) };
+        let Request { target, options, .. } = request;
+        let image =
+            |format, code| Image::new(self.target_name(target), format, code, kernel.clone(), options.assumptions);
+        let code = &output.artifact.code;
+        let mut images = Vec::new();
+        match output.artifact.format {
+            CodeFormat::HostObject => images.push(image(ImageFormat::HostObject, code.clone())),
+            CodeFormat::Ptx | CodeFormat::NvvmIr => {
+                if let Some(ptxas) = &self.ptxas {
+                    let cubin = cubin(ptxas, code, target, options.lineinfo)?;
+                    images.push(image(ImageFormat::Cubin, cubin));
+                }
+                images.push(image(ImageFormat::Ptx, code.clone()));
+            }
+        }
+        Ok(Ok(images))
     }
 
     /// The request for a kernel: code for any launch.

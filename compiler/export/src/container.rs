@@ -43,7 +43,8 @@ fn of_kernel(kernel: &ExportedKernel, code: &mut Vec<u8>) -> Json {
         ("params", Json::List(params.iter().map(of_param).collect())),
         ("launch", launch.as_ref().map_or(Json::Null, |rule: &LaunchRule| Json::text(rule.to_string()))),
         ("outputs", Json::List(outputs.iter().map(|rule: &OutputRule| Json::text(rule.to_string())).collect())),
-        ("images", Json::List(images.iter().map(|image| of_image(image, code)).collect())),
+        ("images", of_images(images.iter().filter(|image| image.is_general()), code)),
+        ("specialized", of_images(images.iter().filter(|image| !image.is_general()), code)),
     ])
 }
 
@@ -71,6 +72,10 @@ fn of_param(param: &Param) -> Json {
         | ArgType::Optional(_)) => members.push(("kind", Json::text(other.to_string()))),
     }
     Json::Object(members)
+}
+
+fn of_images<'a>(images: impl Iterator<Item = &'a Image>, code: &mut Vec<u8>) -> Json {
+    Json::List(images.map(|image| of_image(image, code)).collect())
 }
 
 fn of_image(image: &Image, code: &mut Vec<u8>) -> Json {
@@ -105,6 +110,9 @@ fn of_image(image: &Image, code: &mut Vec<u8>) -> Json {
         ("dynamic_shared", Json::Bool(*dynamic_shared)),
         ("cooperative", Json::Bool(*cooperative)),
     ];
+    if !image.is_general() {
+        members.push(("assumptions", Json::List(image.assumptions.names().map(Json::text).collect())));
+    }
     if let Some(HostEntry { dynamic_offset, x_axis, .. }) = host {
         members.push(("dynamic_offset", Json::Int(*dynamic_offset)));
         members.push(("x_axis", Json::Int((*x_axis).into())));

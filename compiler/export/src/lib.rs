@@ -9,12 +9,23 @@ mod json;
 mod refusal;
 
 use weft_artifact::{
-    Access, Kernel, Param,
+    Access, Assumptions, Kernel, Param,
     rules::{LaunchRule, OutputRule, RuleError, bind_outputs},
 };
 
-/// The version of the format of the container and of the C sources.
+/// The version of the format of the container.
 pub const FORMAT: u32 = 1;
+
+/// What the code of a package assumes about launches: each kernel is compiled for each of these.
+///
+/// The first code is for any launch. A launch runs the other one where that one's assumptions hold.
+pub const VARIANTS: [Assumptions; 2] = [Assumptions::NONE, Assumptions::ALL];
+
+/// The symbol of a kernel's code.
+pub fn symbol(package: &str, kernel: &str, assumptions: Assumptions) -> String {
+    let suffix = if assumptions == Assumptions::NONE { "" } else { "_specialized" };
+    format!("{package}_{kernel}_entry{suffix}")
+}
 
 /// Kernels that are exported together.
 #[derive(Clone, Debug)]
@@ -36,7 +47,7 @@ pub struct ExportedKernel {
     pub launch: Option<LaunchRule>,
     /// The output rules, with their parameters.
     pub outputs: Vec<OutputRule>,
-    /// The code.
+    /// The code: for each target [for any launch](Image::is_general), and specialized.
     pub images: Vec<Image>,
 }
 
@@ -51,6 +62,21 @@ pub struct Image {
     pub code: Vec<u8>,
     /// The kernel in the code: its symbol, slots and needs.
     pub kernel: Kernel,
+    /// What it assumes about its launches.
+    pub assumptions: Assumptions,
+}
+
+impl Image {
+    /// Code of a kernel that was compiled under assumptions, of which only those count that change its code.
+    pub fn new(target: String, format: ImageFormat, code: Vec<u8>, kernel: Kernel, assumptions: Assumptions) -> Self {
+        let assumptions = assumptions.and(kernel.gains);
+        Self { target, format, code, kernel, assumptions }
+    }
+
+    /// Whether it is for any launch.
+    pub fn is_general(&self) -> bool {
+        self.assumptions == Assumptions::NONE
+    }
 }
 
 /// The form of the code of an [`Image`].

@@ -92,7 +92,10 @@ fn exported(package: &str, kernel: &ToExport<'_>, targets: &Targets<'_>) -> PyRe
     let args = this.types(signature)?;
     let mut images = Vec::new();
     for target in &targets.all {
-        images.extend(compiled(dispatcher, &args, target, &format!("{package}_{name}_entry"), targets)?);
+        for assumptions in weft_export::VARIANTS {
+            let symbol = weft_export::symbol(package, name, assumptions);
+            images.extend(compiled(dispatcher, &args, target, assumptions, &symbol, targets)?);
+        }
     }
     let rules = Rules {
         launch: launch.as_ref().map(|launch| launch.get().rule.clone()),
@@ -101,23 +104,19 @@ fn exported(package: &str, kernel: &ToExport<'_>, targets: &Targets<'_>) -> PyRe
     ExportedKernel::new(name.clone(), &rules, images).map_err(PyTypeError::new_err)
 }
 
-/// Compiles a kernel for a target.
+/// Compiles a kernel for a target, under assumptions.
 fn compiled(
     dispatcher: &Bound<'_, Dispatcher>,
     args: &[ArgType],
     target: &Target,
+    assumptions: Assumptions,
     symbol: &str,
     targets: &Targets<'_>,
 ) -> PyResult<Vec<Image>> {
     let (py, this) = (dispatcher.py(), dispatcher.get());
-    // Code for any launch, which depends on no setting of the process.
-    let options = Options {
-        libdevice: None,
-        assumptions: Assumptions::NONE,
-        coarsen: Factors::NONE,
-        choose: false,
-        ..this.jit.code.clone()
-    };
+    // Code that depends on no setting of the process.
+    let options =
+        Options { libdevice: None, assumptions, coarsen: Factors::NONE, choose: false, ..this.jit.code.clone() };
     let mut definition = Definition::of(Capturer::new(py).dispatcher(dispatcher)?);
     // The messages of the check have the kernel's own name; the exported symbol has the package's, too.
     answers::with_answers(py, &mut definition, &mut Found::default(), |definition| {
@@ -140,7 +139,7 @@ fn compiled(
         Target::Sm(..) => target.to_string(),
         Target::Host(_) => targets.host_cpu.to_owned(),
     };
-    let image = |format, code| Image { target: name.clone(), format, code, kernel: kernel.clone() };
+    let image = |format, code| Image::new(name.clone(), format, code, kernel.clone(), assumptions);
     Ok(match artifact.format {
         CodeFormat::HostObject => vec![image(ImageFormat::HostObject, artifact.code.clone())],
         CodeFormat::Ptx | CodeFormat::NvvmIr => {

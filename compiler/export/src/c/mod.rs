@@ -13,6 +13,9 @@ mod types;
 
 use crate::{File, ImageFormat, Package};
 
+/// The version of the C sources: packages of one program must have the same.
+const VERSION: u32 = 2;
+
 /// The files that are the same in every package.
 const RUNTIME: [(&str, &str); 3] = [
     ("weft.h", include_str!("weft.h")),
@@ -41,7 +44,10 @@ pub(crate) fn files(package: &Package) -> Vec<File> {
 fn objects(package: &Package) -> impl Iterator<Item = (String, &[u8])> {
     package.kernels.iter().flat_map(|kernel| {
         let objects = kernel.images.iter().filter(|image| image.format == ImageFormat::HostObject);
-        objects.map(|image| (format!("{}.{}.o", kernel.name, image.target), image.code.as_slice()))
+        objects.map(|image| {
+            let suffix = if image.is_general() { "" } else { ".specialized" };
+            (format!("{}.{}{suffix}.o", kernel.name, image.target), image.code.as_slice())
+        })
     })
 }
 
@@ -49,7 +55,21 @@ fn objects(package: &Package) -> impl Iterator<Item = (String, &[u8])> {
 mod tests {
     use std::mem::{offset_of, size_of};
 
-    use weft_artifact::{HostConfig, HostContext, HostWatch};
+    use weft_artifact::{
+        ALIGNED, Addresses, HostConfig, HostContext, HostWatch, SMALL_BLOCKS, SMALL_EXTENT, SMALL_SIZE,
+    };
+
+    #[test]
+    fn the_runtime_in_c_has_the_numbers_of_this_crate() {
+        let has = |text: &str, line: String| assert!(text.contains(&line), "{line}");
+        has(include_str!("weft.h"), format!("#define WEFT_FORMAT {}\n", super::VERSION));
+        let launcher = include_str!("weft_launcher.c");
+        has(launcher, format!("#define MOST_EXTENT {SMALL_EXTENT}\n"));
+        has(launcher, format!("#define MOST_ELEMENTS {SMALL_SIZE}\n"));
+        has(launcher, format!("#define MOST_BLOCKS {SMALL_BLOCKS}\n"));
+        has(launcher, format!("#define ALIGNED {ALIGNED}\n"));
+        has(launcher, format!("#define MOST_ARRAYS {}\n", Addresses::MOST));
+    }
 
     #[test]
     fn the_runtime_in_c_has_the_layout_of_the_context() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use weft_artifact::{
-    Layout, Number, Param,
+    Access, Assumptions, Layout, Number, Param,
     rules::{LaunchRule, OutputRule, OutputShape},
 };
 
@@ -22,7 +22,7 @@ pub(super) fn source(package: &Package) -> String {
          all packages of a program with the same\"\n#endif\n",
         package.name,
         env!("CARGO_PKG_VERSION"),
-        crate::FORMAT
+        super::VERSION
     );
     for kernel in &package.kernels {
         text.push_str(&describe(kernel));
@@ -53,12 +53,20 @@ fn slots(kernel: &ExportedKernel, image: &Image, index: usize) -> String {
     format!("static const uint16_t {}_slots_{index}[] = {{{all}}};\n", kernel.name)
 }
 
-/// The description of a kernel for the runtime.
-fn describe(kernel: &ExportedKernel) -> String {
-    let name = &kernel.name;
-    let mut text = format!("\n/* {name} */\n\n");
+/// Assumptions as the runtime's bits.
+fn bits(assumptions: Assumptions) -> String {
+    let bits: Vec<String> = assumptions.names().map(|name| format!("WEFT_{}", name.to_uppercase())).collect();
+    if bits.is_empty() { "0".to_owned() } else { bits.join(" | ") }
+}
+
+/// The parameters of a kernel for the runtime.
+fn describe_params(kernel: &ExportedKernel) -> String {
     let firsts = cells::firsts(&kernel.params);
-    let params = kernel.params.iter().zip(&firsts).map(|(param, first)| {
+    let params = kernel.params.iter().enumerate().zip(&firsts).map(|((index, param), first)| {
+        // What any code does: images may differ, as each is optimized by itself.
+        let any = |does: fn(&Access) -> bool| {
+            kernel.images.iter().filter_map(|image| image.kernel.params.get(index)).any(|param| does(&param.access))
+        };
         let (ndim, layout, number) = match CParam::of(param) {
             Some(CParam::Array(array, number)) => (array.ndim, array.layout, number),
             Some(CParam::Number(number)) => (0, Layout::C, number),
@@ -69,17 +77,36 @@ fn describe(kernel: &ExportedKernel) -> String {
         // An output is contiguous, so that it can be set to zeros at once.
         let layout = if rule.is_some() { Layout::C } else { layout };
         format!(
-            "    {{\"{}\", {first}, {is_array}, {}, {}, {}, {ndim}, '{}', {}, {}}},\n",
+            "    {{\"{}\", {first}, {is_array}, {}, {}, {}, {}, {}, {ndim}, '{}', '{}', {}, {}}},\n",
             param.name,
             param.access.writes,
+            any(|access| access.reads && !access.writes),
+            any(|access| access.accumulates),
             rule.is_some(),
             rule.is_some_and(|rule| rule.zeroed),
             layout.letter(),
+            kind(number),
             number.size_bytes(),
             number.align_bytes()
         )
     });
-    let params: String = params.collect();
+    params.collect()
+}
+
+/// The letter of a number's kind for the runtime.
+fn kind(number: Number) -> char {
+    match number.real() {
+        Some(scalar) if scalar.is_signed_int() => 'i',
+        Some(scalar) if scalar.is_int() => 'u',
+        Some(_) | None => 'f',
+    }
+}
+
+/// The description of a kernel for the runtime.
+fn describe(kernel: &ExportedKernel) -> String {
+    let name = &kernel.name;
+    let mut text = format!("\n/* {name} */\n\n");
+    let params = describe_params(kernel);
     let none = "    {0},\n";
     let _ = write!(
         text,
@@ -87,31 +114,35 @@ fn describe(kernel: &ExportedKernel) -> String {
         if params.is_empty() { none } else { &params }
     );
     let mut images = String::new();
-    let mut host = "NULL".to_owned();
+    let (mut host, mut specialized) = ("NULL".to_owned(), "NULL".to_owned());
+    let mut gpu_needs = Assumptions::NONE;
     for (index, image) in kernel.images.iter().enumerate() {
         text.push_str(&slots(kernel, image, index));
         let n_slots = image.kernel.slots.len();
+        let needs = bits(image.assumptions);
         if image.format.is_gpu() {
             text.push_str(&bytes(&format!("{name}_code_{index}"), image));
             let (sm, variant) = sm(&image.target);
             let is_ptx = image.format == ImageFormat::Ptx;
             let symbol = &image.kernel.symbol;
+            gpu_needs = gpu_needs.or(image.assumptions);
             let _ = writeln!(
                 images,
-                "    {{{sm}, {variant}, {is_ptx}, {name}_code_{index}, \"{symbol}\", {name}_slots_{index}, {n_slots}}},"
+                "    {{{sm}, {variant}, {is_ptx}, {needs}, {name}_code_{index}, \"{symbol}\", {name}_slots_{index}, {n_slots}}},"
             );
         } else if let Some(entry) = image.kernel.host {
             let _ = write!(
                 text,
-                "extern void {symbol}(void *context);\nstatic const char *const {name}_features[] = {{{features} NULL}};\nstatic \
-                 const weft_host_image {name}_host = {{\n    {symbol}, {name}_slots_{index}, {n_slots}, {name}_features, {}, \
-                 {},\n}};\n",
+                "extern void {symbol}(void *context);\nstatic const char *const {name}_features_{index}[] = {{{features} \
+                 NULL}};\nstatic const weft_host_image {name}_host_{index} = {{\n    {symbol}, {name}_slots_{index}, {n_slots}, \
+                 {name}_features_{index}, {}, {}, {needs},\n}};\n",
                 entry.dynamic_offset,
                 entry.x_axis,
                 symbol = image.kernel.symbol,
                 features = list(features(&image.target).iter().map(|name| format!("\"{name}\""))),
             );
-            host = format!("&{name}_host");
+            let place = if image.is_general() { &mut host } else { &mut specialized };
+            *place = format!("&{name}_host_{index}");
         }
     }
     let n_images = kernel.images.iter().filter(|image| image.format.is_gpu()).count();
@@ -122,9 +153,10 @@ fn describe(kernel: &ExportedKernel) -> String {
     let _ = write!(
         text,
         "static const weft_image {name}_images[] = {{\n{images}}};\nstatic struct weft_loaded \
-         {name}_loaded[WEFT_DEVICES];\nstatic const weft_kernel {name}_kernel = {{\n    \"{name}\", {name}_params, {}, \
-         {name}_images, {n_images}, {host}, {most}, {is_cooperative}, {name}_loaded,\n}};\n",
+         {name}_loaded[2 * WEFT_DEVICES];\nstatic const weft_kernel {name}_kernel = {{\n    \"{name}\", {name}_params, {}, \
+         {name}_images, {n_images}, {}, {host}, {specialized}, {most}, {is_cooperative}, {name}_loaded,\n}};\n",
         kernel.params.len(),
+        bits(gpu_needs),
     );
     text
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_FORMAT 1
+#define WEFT_FORMAT 2
 
 #ifdef __cplusplus
 extern "C" {

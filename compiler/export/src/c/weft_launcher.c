@@ -27,22 +27,26 @@ __attribute__((format(printf, 2, 3))) static weft_status fail(weft_status status
 
 /* Arguments */
 
-/* The bytes that an array covers, from the lowest address to the one past the highest. Empty arrays cover none. */
-static void extent_of(const weft_param *param, const uint64_t *cells, uint64_t *low, uint64_t *high) {
+/* The bytes that an array covers, from the lowest address to the one past the highest. Empty arrays cover none. False
+ * if no memory has so many. */
+static bool extent_of(const weft_param *param, const uint64_t *cells, uint64_t *low, uint64_t *high) {
     const int64_t *shape = (const int64_t *)cells + 1, *strides = shape + param->ndim;
     *low = cells[0];
     *high = cells[0] + param->item;
     for (int dim = 0; dim < param->ndim; dim++) {
         if (shape[dim] == 0) {
             *high = *low = cells[0];
-            return;
+            return true;
         }
-        uint64_t length = (uint64_t)(shape[dim] - 1) * (uint64_t)strides[dim];
-        if (strides[dim] < 0)
-            *low += length;
-        else
-            *high += length;
+        int64_t length;
+        if (__builtin_mul_overflow(shape[dim] - 1, strides[dim], &length)) return false;
+        if (__builtin_add_overflow(length < 0 ? *low : *high, length, length < 0 ? low : high)) return false;
     }
+    return true;
+}
+
+static weft_status too_long(const weft_kernel *kernel, const weft_param *param) {
+    return fail(WEFT_BAD_SHAPE, "%s: argument `%s` has more than 2^63 bytes", kernel->name, param->name);
 }
 
 /* Computes the strides of an array without strides, and checks those of others. */
@@ -77,7 +81,7 @@ static weft_status check_strides(const weft_kernel *kernel, const weft_param *pa
                         "address",
                         kernel->name, param->name, dim);
         if (__builtin_mul_overflow(stride, shape[dim] > 0 ? shape[dim] : 1, &stride))
-            return fail(WEFT_BAD_SHAPE, "%s: argument `%s` has more than 2^63 bytes", kernel->name, param->name);
+            return too_long(kernel, param);
     }
     return WEFT_OK;
 }
@@ -117,12 +121,12 @@ weft_status weft_check(const weft_kernel *kernel, weft_where where, uint64_t *ce
         const weft_param *output = &kernel->params[i];
         if (!output->is_output) continue;
         uint64_t low, high;
-        extent_of(output, cells + output->cell, &low, &high);
+        if (!extent_of(output, cells + output->cell, &low, &high)) return too_long(kernel, output);
         for (int j = 0; j < kernel->n_params; j++) {
             const weft_param *other = &kernel->params[j];
             if (j == i || !other->is_array) continue;
             uint64_t other_low, other_high;
-            extent_of(other, cells + other->cell, &other_low, &other_high);
+            if (!extent_of(other, cells + other->cell, &other_low, &other_high)) return too_long(kernel, other);
             if (low < other_high && other_low < high)
                 return fail(WEFT_OVERLAP, "%s: the output `%s` shares memory with argument `%s`: pass other memory",
                             kernel->name, output->name, other->name);
@@ -180,6 +184,95 @@ static weft_status check_sizes(const weft_kernel *kernel, const int64_t *sizes, 
                     kernel->name, (long long)sizes[3], (long long)sizes[4], (long long)sizes[5], (long long)threads,
                     kernel->max_threads);
     return WEFT_OK;
+}
+
+/* Assumptions of code about its launches. The dispatcher of weft for Python tests the same. */
+
+/* The limits of WEFT_SMALL, the alignment of WEFT_ALIGNED in bytes, and the most arrays that WEFT_DISJOINT compares. A
+ * test of the crate has the same numbers. */
+#define MOST_EXTENT 1073676288
+#define MOST_ELEMENTS 2147418111
+#define MOST_BLOCKS 8388352
+#define ALIGNED 16
+#define MOST_ARRAYS 16
+
+static bool is_small_array(const weft_param *param, const uint64_t *own) {
+    uint64_t elements = 1, bytes = 0;
+    for (int dim = 0; dim < param->ndim; dim++) {
+        int64_t extent = (int64_t)own[1 + dim], stride = (int64_t)own[1 + param->ndim + dim];
+        if (extent < 1 || extent > MOST_EXTENT || stride < INT32_MIN || stride > INT32_MAX) return false;
+        elements *= (uint64_t)extent;
+        bytes += (uint64_t)extent * (uint64_t)(stride < 0 ? -stride : stride);
+        if (elements > MOST_ELEMENTS || (param->layout == 'A' && bytes > INT32_MAX)) return false;
+        if (bytes > INT64_MAX) bytes = INT64_MAX;
+    }
+    return true;
+}
+
+static bool is_small(const weft_kernel *kernel, const uint64_t *cells, const int64_t *sizes) {
+    for (int axis = 0; axis < 3; axis++)
+        if (sizes[axis] * sizes[3 + axis] > MOST_EXTENT) return false;
+    if (sizes[0] > MOST_BLOCKS) return false;
+    for (int i = 0; i < kernel->n_params; i++) {
+        const weft_param *param = &kernel->params[i];
+        int64_t value = (int64_t)cells[param->cell];
+        if (param->is_array) {
+            if (!is_small_array(param, cells + param->cell)) return false;
+        } else if (param->item == 8 && param->kind != 'f') {
+            if (value > INT32_MAX || value < (param->kind == 'i' ? INT32_MIN : 0)) return false;
+        }
+    }
+    return true;
+}
+
+static bool is_nonneg(const weft_kernel *kernel, const uint64_t *cells) {
+    for (int i = 0; i < kernel->n_params; i++) {
+        const weft_param *param = &kernel->params[i];
+        if (!param->is_array && param->kind == 'i' && cells[param->cell] >> (8 * param->item - 1) & 1) return false;
+    }
+    return true;
+}
+
+static bool is_aligned(const weft_kernel *kernel, const uint64_t *cells) {
+    for (int i = 0; i < kernel->n_params; i++)
+        if (kernel->params[i].is_array && cells[kernel->params[i].cell] % ALIGNED != 0) return false;
+    return true;
+}
+
+/* Whether code may rely on it that two arrays share no memory. */
+static bool must_be_disjoint(const weft_param *one, const weft_param *other) {
+    return (one->writes && other->is_read_only) || (one->is_read_only && other->writes) || one->accumulates ||
+           other->accumulates;
+}
+
+static bool is_disjoint(const weft_kernel *kernel, const uint64_t *cells) {
+    uint64_t lows[MOST_ARRAYS], highs[MOST_ARRAYS];
+    const weft_param *arrays[MOST_ARRAYS];
+    int n = 0;
+    for (int i = 0; i < kernel->n_params; i++) {
+        const weft_param *param = &kernel->params[i];
+        if (!param->is_array) continue;
+        if (n == MOST_ARRAYS || !extent_of(param, cells + param->cell, &lows[n], &highs[n])) return false;
+        arrays[n] = param;
+        for (int j = 0; j < n; j++)
+            if (lows[n] < highs[j] && lows[j] < highs[n] && must_be_disjoint(param, arrays[j])) return false;
+        n++;
+    }
+    return true;
+}
+
+/* Whether all of the assumptions hold for a launch. */
+static bool holds(const weft_kernel *kernel, int needs, const uint64_t *cells, const int64_t *sizes) {
+    return (!(needs & WEFT_SMALL) || is_small(kernel, cells, sizes)) &&
+           (!(needs & WEFT_NONNEG) || is_nonneg(kernel, cells)) &&
+           (!(needs & WEFT_ALIGNED) || is_aligned(kernel, cells)) &&
+           (!(needs & WEFT_WARPS) || sizes[3] % 32 == 0) && (!(needs & WEFT_DISJOINT) || is_disjoint(kernel, cells));
+}
+
+/* Whether a launch runs specialized code. */
+static bool is_specialized(const weft_kernel *kernel, weft_where where, const uint64_t *cells, const int64_t *sizes) {
+    if (where.gpu) return kernel->gpu_needs != 0 && holds(kernel, kernel->gpu_needs, cells, sizes);
+    return kernel->specialized_host != NULL && holds(kernel, kernel->specialized_host->needs, cells, sizes);
 }
 
 /* The driver */
@@ -298,8 +391,15 @@ static weft_status check_memory(const weft_kernel *kernel, const weft_param *par
     return WEFT_OK;
 }
 
-/* The best code for a compute capability: a cubin, else PTX, each for the highest that the GPU runs. */
-static const weft_image *choose_image(const weft_kernel *kernel, int sm) {
+/* How good code is among what a GPU runs: a cubin before PTX, the highest compute capability, code for that one only,
+ * and specialized code. */
+static int rank(const weft_image *image) {
+    return (!image->is_ptx << 18) | (image->sm << 2) | ((image->variant != 0) << 1) | (image->needs != 0);
+}
+
+/* The best code for a compute capability: a cubin, else PTX, each for the highest that the GPU runs; specialized code
+ * where it may be. */
+static const weft_image *choose_image(const weft_kernel *kernel, int sm, bool specialized) {
     const weft_image *best = NULL;
     for (int i = 0; i < kernel->n_images; i++) {
         const weft_image *image = &kernel->images[i];
@@ -307,24 +407,21 @@ static const weft_image *choose_image(const weft_kernel *kernel, int sm) {
         bool runs = image->variant == 'a' ? image->sm == sm
                     : image->variant == 'f' || !image->is_ptx ? same_major && image->sm <= sm
                                                               : image->sm <= sm;
-        if (!runs) continue;
-        bool is_better = best == NULL || (best->is_ptx && !image->is_ptx) ||
-                         (best->is_ptx == image->is_ptx &&
-                          (image->sm > best->sm || (image->sm == best->sm && image->variant != 0)));
-        if (is_better) best = image;
+        if (!runs || (image->needs != 0 && !specialized)) continue;
+        if (best == NULL || rank(image) > rank(best)) best = image;
     }
     return best;
 }
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static weft_status load_locked(const weft_kernel *kernel, int device, struct weft_loaded *loaded) {
+static weft_status load_locked(const weft_kernel *kernel, int device, bool specialized, struct weft_loaded *loaded) {
     int major = 0, minor = 0;
     /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR */
     int error = driver.device_attribute(&major, 75, device);
     if (error == 0) error = driver.device_attribute(&minor, 76, device);
     if (error != 0) return driver_failed("querying the GPU", error);
-    const weft_image *image = choose_image(kernel, major * 10 + minor);
+    const weft_image *image = choose_image(kernel, major * 10 + minor, specialized);
     if (image == NULL)
         return fail(WEFT_NO_CODE,
                     "%s: the package has no code for this GPU (sm_%d%d): build it with --target sm_%d%d, or with PTX for "
@@ -340,23 +437,24 @@ static weft_status load_locked(const weft_kernel *kernel, int device, struct wef
 }
 
 /* The loaded kernel of a device. */
-static weft_status load(const weft_kernel *kernel, int device, struct weft_loaded **loaded) {
+static weft_status load(const weft_kernel *kernel, int device, bool specialized, struct weft_loaded **loaded) {
     if (device < 0 || device >= WEFT_DEVICES)
         return fail(WEFT_NO_CODE, "%s: the GPU has the number %d; at most %d are supported", kernel->name, device,
                     WEFT_DEVICES);
-    *loaded = &kernel->loaded[device];
+    *loaded = &kernel->loaded[2 * device + specialized];
     if (__atomic_load_n(&(*loaded)->function, __ATOMIC_ACQUIRE) != NULL) return WEFT_OK;
     pthread_mutex_lock(&load_lock);
-    weft_status status = (*loaded)->function == NULL ? load_locked(kernel, device, *loaded) : WEFT_OK;
+    weft_status status = (*loaded)->function == NULL ? load_locked(kernel, device, specialized, *loaded) : WEFT_OK;
     pthread_mutex_unlock(&load_lock);
     return status;
 }
 
-static weft_status launch_gpu(const weft_kernel *kernel, void *stream, const uint64_t *cells, const int64_t *sizes) {
+static weft_status launch_gpu(const weft_kernel *kernel, bool specialized, void *stream, const uint64_t *cells,
+                              const int64_t *sizes) {
     int device;
     struct weft_loaded *loaded;
     weft_status status = current_gpu(&device);
-    if (status == WEFT_OK) status = load(kernel, device, &loaded);
+    if (status == WEFT_OK) status = load(kernel, device, specialized, &loaded);
     if (status != WEFT_OK) return status;
     const weft_image *image = loaded->image;
     void *params[image->n_slots + 1];
@@ -565,6 +663,7 @@ static bool has_feature(const char *name) {
 }
 
 static weft_status load_cpu(const weft_kernel *kernel) {
+    /* Specialized code needs the same CPU. */
     if (kernel->host == NULL)
         return fail(WEFT_NO_CODE, "%s: the package has no code for the CPU: build it with --target host", kernel->name);
     for (const char *const *feature = kernel->host->features; *feature != NULL; feature++)
@@ -577,10 +676,11 @@ static weft_status load_cpu(const weft_kernel *kernel) {
 /* A launch of fewer threads runs on the calling thread: waking others takes longer. */
 #define LITTLE_WORK 4096
 
-static weft_status launch_cpu(const weft_kernel *kernel, const uint64_t *cells, const int64_t *sizes) {
+static weft_status launch_cpu(const weft_kernel *kernel, bool specialized, const uint64_t *cells,
+                              const int64_t *sizes) {
     weft_status status = load_cpu(kernel);
     if (status != WEFT_OK) return status;
-    const weft_host_image *image = kernel->host;
+    const weft_host_image *image = specialized ? kernel->specialized_host : kernel->host;
     uint64_t slots[image->n_slots + 1];
     for (int i = 0; i < image->n_slots; i++) slots[i] = cells[image->slots[i]];
     static const uint32_t flag = 0;
@@ -613,7 +713,7 @@ static weft_status launch_cpu(const weft_kernel *kernel, const uint64_t *cells, 
 /* Sets an output, which is contiguous, to zeros. */
 static weft_status zero(const weft_kernel *kernel, const weft_param *param, weft_where where, const uint64_t *cells) {
     uint64_t low, high;
-    extent_of(param, cells + param->cell, &low, &high);
+    if (!extent_of(param, cells + param->cell, &low, &high)) return too_long(kernel, param);
     if (low == high) return WEFT_OK;
     if (!where.gpu) {
         memset((void *)(uintptr_t)low, 0, (size_t)(high - low));
@@ -623,26 +723,35 @@ static weft_status zero(const weft_kernel *kernel, const weft_param *param, weft
     return error == 0 ? WEFT_OK : driver_failed(kernel->name, error);
 }
 
-weft_status weft_launch(const weft_kernel *kernel, weft_where where, const uint64_t *cells, const int64_t *sizes,
-                        int rule_error) {
-    weft_status status = check_sizes(kernel, sizes, rule_error);
-    for (int i = 0; i < kernel->n_params && status == WEFT_OK; i++) {
-        if (!kernel->params[i].zeroed) continue;
-        /* A launch that fails changes nothing. */
-        status = weft_load(kernel, where);
-        if (status == WEFT_OK) status = zero(kernel, &kernel->params[i], where, cells);
-    }
-    if (status != WEFT_OK) return status;
-    if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return WEFT_OK;
-    return where.gpu ? launch_gpu(kernel, where.stream, cells, sizes) : launch_cpu(kernel, cells, sizes);
-}
-
-weft_status weft_load(const weft_kernel *kernel, weft_where where) {
+static weft_status load_variant(const weft_kernel *kernel, weft_where where, bool specialized) {
     if (!where.gpu) return load_cpu(kernel);
     int device;
     struct weft_loaded *loaded;
     weft_status status = current_gpu(&device);
-    return status == WEFT_OK ? load(kernel, device, &loaded) : status;
+    return status == WEFT_OK ? load(kernel, device, specialized, &loaded) : status;
+}
+
+weft_status weft_launch(const weft_kernel *kernel, weft_where where, const uint64_t *cells, const int64_t *sizes,
+                        int rule_error) {
+    weft_status status = check_sizes(kernel, sizes, rule_error);
+    if (status != WEFT_OK) return status;
+    bool specialized = is_specialized(kernel, where, cells, sizes);
+    for (int i = 0; i < kernel->n_params && status == WEFT_OK; i++) {
+        if (!kernel->params[i].zeroed) continue;
+        /* A launch that fails changes nothing. */
+        status = load_variant(kernel, where, specialized);
+        if (status == WEFT_OK) status = zero(kernel, &kernel->params[i], where, cells);
+    }
+    if (status != WEFT_OK) return status;
+    if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return WEFT_OK;
+    return where.gpu ? launch_gpu(kernel, specialized, where.stream, cells, sizes)
+                     : launch_cpu(kernel, specialized, cells, sizes);
+}
+
+weft_status weft_load(const weft_kernel *kernel, weft_where where) {
+    weft_status status = load_variant(kernel, where, false);
+    if (status == WEFT_OK && where.gpu && kernel->gpu_needs != 0) status = load_variant(kernel, where, true);
+    return status;
 }
 
 weft_status weft_allocate(weft_where where, size_t bytes, void **memory) {

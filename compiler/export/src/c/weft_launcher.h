@@ -17,6 +17,9 @@ typedef struct weft_param {
     uint16_t cell;
     bool is_array;
     bool writes;
+    /* Some code of the kernel only reads it, or only accumulates in it. */
+    bool is_read_only;
+    bool accumulates;
     /* An array that must share no memory with others. */
     bool is_output;
     /* An output that is set to zeros before the launch. */
@@ -24,10 +27,15 @@ typedef struct weft_param {
     uint8_t ndim;
     /* 'C', 'F', or 'A' for any strides. */
     char layout;
+    /* Of a number: 'i' and 'u' for signed and unsigned integers, 'f' for others. */
+    char kind;
     /* The size of an element, and its alignment. */
     uint8_t item;
     uint8_t align;
 } weft_param;
+
+/* What code assumes about its launches. `docs/design/launch-specialization.md` of weft defines it. */
+enum { WEFT_SMALL = 1, WEFT_NONNEG = 2, WEFT_DISJOINT = 4, WEFT_ALIGNED = 8, WEFT_WARPS = 16 };
 
 /* Code of a kernel for GPUs. */
 typedef struct weft_image {
@@ -37,6 +45,8 @@ typedef struct weft_image {
     char variant;
     /* PTX, which newer GPUs run too; otherwise a cubin. */
     bool is_ptx;
+    /* What it assumes; 0 for any launch. */
+    uint8_t needs;
     const void *code;
     const char *symbol;
     const uint16_t *slots;
@@ -54,6 +64,8 @@ typedef struct weft_host_image {
     uint64_t dynamic_offset;
     /* The axis that is exchanged with x. */
     uint8_t x_axis;
+    /* What it assumes; 0 for any launch. */
+    uint8_t needs;
 } weft_host_image;
 
 /* The most devices of a machine. */
@@ -66,11 +78,15 @@ typedef struct weft_kernel {
     uint16_t n_params;
     const weft_image *images;
     uint16_t n_images;
+    /* What the code for GPUs assumes that is not for any launch. */
+    uint8_t gpu_needs;
+    /* For any launch, and for those for which its assumptions hold. */
     const weft_host_image *host;
+    const weft_host_image *specialized_host;
     uint32_t max_threads;
     /* All blocks must be resident. */
     bool cooperative;
-    /* By device: the loaded kernel, and its image. */
+    /* The loaded kernel and its image: for each device, for any launch, and then specialized. */
     struct weft_loaded {
         void *function;
         const weft_image *image;
