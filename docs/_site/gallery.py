@@ -34,6 +34,7 @@ TITLES = {
     "15_torch_block": "A transformer's block in PyTorch",
     "16_jax_physics": "A differential equation and attention in JAX",
     "17_matrix_tiles": "Matrix multiplication on tensor cores",
+    "18_matrix_pipeline": "Matrix multiplication with asynchronous copies",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.

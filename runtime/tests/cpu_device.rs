@@ -162,7 +162,7 @@ fn code_that_does_not_fit_is_refused() {
         below_bytes: 0,
         dynamic_offset: 100,
         x_axis: 0,
-        multiplies: false,
+        calls_runtime: false,
     });
     for (kernel, what) in [
         (other, "its symbol other_symbol is not in the code"),

@@ -224,6 +224,8 @@ pub struct HostContext {
     /// arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
     /// the result replaces.
     pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
+    /// An asynchronous copy, or a wait for such copies. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord).
+    pub copy: unsafe extern "C" fn(*const HostContext, *const u64),
 }
 
 impl HostContext {
@@ -263,6 +265,9 @@ impl HostContext {
         extern "C" fn no_product(_: u64, _: *const *mut u8) {
             unreachable!("a kernel multiplies matrices without an executor")
         }
+        extern "C" fn no_copy(_: *const HostContext, _: *const u64) {
+            unreachable!("a kernel copies asynchronously without an executor")
+        }
         Self {
             slots,
             config,
@@ -284,8 +289,39 @@ impl HostContext {
             unwritten: 0,
             seen: std::ptr::null(),
             multiply: no_product,
+            copy: no_copy,
         }
     }
+}
+
+/// The words that [`HostContext::copy`] takes, by their index.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncCopyRecord;
+
+impl AsyncCopyRecord {
+    /// [`Self::ELEMENT`], [`Self::COMMIT`] or [`Self::WAIT`].
+    pub const WHAT: usize = 0;
+    /// The number of bytes, or of groups.
+    pub const NUMBER: usize = 1;
+    /// `threadIdx.x`, `.y` and `.z`.
+    pub const THREAD: usize = 2;
+    /// `blockIdx.x`, `.y` and `.z`.
+    pub const BLOCK: usize = 5;
+    /// The address to copy to; 0 if nothing is copied.
+    pub const TO: usize = 8;
+    /// The address to copy from.
+    pub const FROM: usize = 9;
+    /// The site in sanitized code; 0 in other code.
+    pub const SITE: usize = 10;
+    /// The number of words.
+    pub const LEN: usize = 11;
+
+    /// Begins a copy.
+    pub const ELEMENT: u64 = 0;
+    /// Makes a group of the thread's copies since the previous group.
+    pub const COMMIT: u64 = 1;
+    /// Waits until at most the number of the thread's groups are pending.
+    pub const WAIT: u64 = 2;
 }
 
 /// The kind of the host's entry, and the size of the scratch memory that a worker provides: static shared memory,
@@ -304,8 +340,8 @@ pub struct HostEntry {
     pub dynamic_offset: u64,
     /// The axis of a launch's grid and blocks that is exchanged with `x` before the code runs; 0 for none.
     pub x_axis: u8,
-    /// The code calls [`HostContext::multiply`].
-    pub multiplies: bool,
+    /// The code calls [`HostContext::multiply`] or [`HostContext::copy`].
+    pub calls_runtime: bool,
 }
 
 /// One argument of a kernel.

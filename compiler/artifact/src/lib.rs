@@ -27,8 +27,8 @@ mod types;
 mod vector;
 
 pub use artifact::{
-    Access, Artifact, Candidate, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry, HostWatch, Kernel, Param,
-    RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
+    Access, Artifact, AsyncCopyRecord, Candidate, Coarsening, CodeFormat, HostConfig, HostContext, HostEntry,
+    HostWatch, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
 };
 pub use assumptions::{ALIGNED, Addresses, Assumptions, are_nonneg};
 pub use class::{Class, ClassId, ClassKind};

@@ -174,7 +174,7 @@ fn everything() -> Output {
         below_bytes: 6,
         dynamic_offset: 64,
         x_axis: 1,
-        multiplies: true,
+        calls_runtime: true,
     };
     let kernel = Kernel {
         name: "k".to_owned(),

@@ -167,9 +167,9 @@ fn check_image(image: &Image) -> Result<(), String> {
     if *prints {
         return Err("it prints, which needs weft's runtime: remove `print`".to_owned());
     }
-    if host.is_some_and(|host| host.multiplies) {
+    if host.is_some_and(|host| host.calls_runtime) {
         return Err(
-            "its matrix tiles need weft's runtime on a CPU: export it for GPUs only, without the target `host`"
+            "its matrix tiles or asynchronous copies need weft's runtime on a CPU: export it for GPUs only, without the target `host`"
                 .to_owned(),
         );
     }

@@ -109,6 +109,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::Multiply(_)
                 | Op::MatrixLoad(_)
                 | Op::MultiplyCells(_)
+                | Op::AsyncCopy(_)
                 | Op::ActiveMask
                 | Op::LaneBits(_)
                 | Op::OfWarps

@@ -62,6 +62,7 @@ fn barriers(function: &Function) -> Barriers {
                 | Op::MatrixLoad(_)
                 | Op::ActiveMask
                 | Op::Fence(_)
+                | Op::AsyncCopy(_)
                 | Op::Clock(_)
                 | Op::Ptx { pure: true, .. } => Barriers::None,
                 Op::Barrier | Op::BarrierReduce(_) => Barriers::OfBlock,

@@ -168,6 +168,9 @@ impl Recorder<'_> {
                 | Op::MultiplyCells(_),
                 _,
             ) => return Err(unsupported(span, "an operation of a warp", TOGETHER)),
+            (Op::AsyncCopy(_), _) => {
+                return Err(unsupported(span, "an asynchronous copy", "assign the elements"));
+            }
             (Op::Ptx { .. } | Op::External(_), _) => {
                 return Err(unsupported(span, "code of another language", "write the function in Python"));
             }

@@ -175,22 +175,26 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     check_local(local_arrays(module))?;
     match request.target {
         Target::Sm(number, suffix) => {
-            check_products(module, request, number, suffix)?;
+            check_instructions(module, request, number, suffix)?;
             written_for(module, request, number, suffix).map(drop)
         }
         Target::Host(_) => Ok(()),
     }
 }
 
-/// Checks that an SM has the instructions of the module's products of matrices.
-fn check_products(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<(), Diagnostic> {
+/// Checks that an SM has the instructions of the module's products of matrices and of its asynchronous copies.
+fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<(), Diagnostic> {
     let mut found = Ok(());
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
-            if let StmtKind::Op { op: Op::Multiply(tile), .. } = &stmt.kind
-                && found.is_ok()
-            {
-                let instruction = format!("{};", tile.ptx());
+            let instruction = if let StmtKind::Op { op: Op::Multiply(tile), .. } = &stmt.kind {
+                format!("{};", tile.ptx())
+            } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind {
+                format!("{};", copy.ptx())
+            } else {
+                return;
+            };
+            if found.is_ok() {
                 let chosen = needs::choose(number, suffix, None, std::iter::once(instruction.as_str()));
                 found = chosen.map(drop).map_err(|(_, lacks)| {
                     Diagnostic::error(Code::NotInTarget, stmt.span, lacks.to_string())

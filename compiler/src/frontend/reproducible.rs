@@ -109,6 +109,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
+        | Op::AsyncCopy(_)
         | Op::LaneBits(_)
         | Op::OfWarps
         | Op::WarpRegion(_)

@@ -1,4 +1,4 @@
-//! Clocks, and loads and stores with cache operators.
+//! Clocks, loads and stores with cache operators, and asynchronous copies.
 //!
 //! A cache operator is a hint: such a load or store has the same result as a plain one.
 
@@ -44,6 +44,53 @@ pub enum StoreHint {
     Streaming,
     /// `wt`: written through to memory.
     Through,
+}
+
+/// Asynchronous copies to shared memory, in groups. PTX ISA, "cp.async".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AsyncCopy {
+    /// Begins to copy the bytes of an element: to the first pointer, from the second one.
+    Element {
+        /// The number of bytes: 4, 8 or 16.
+        bytes: u8,
+    },
+    /// Makes a group of the thread's copies since the previous group.
+    Commit,
+    /// Waits until at most this number of the thread's groups are pending.
+    Wait {
+        /// The number of groups.
+        pending: u8,
+    },
+}
+
+impl AsyncCopy {
+    /// The PTX instruction, without operands.
+    pub const fn ptx(self) -> &'static str {
+        match self {
+            // L1 does not cache what goes to shared memory, where that is possible.
+            Self::Element { bytes: 16 } => "cp.async.cg.shared.global",
+            Self::Element { .. } => "cp.async.ca.shared.global",
+            Self::Commit => "cp.async.commit_group",
+            Self::Wait { .. } => "cp.async.wait_group",
+        }
+    }
+
+    /// The properties of the operation.
+    pub(super) const fn row(self) -> OpRow {
+        match self {
+            Self::Element { .. } => OpRow {
+                name: "async_copy",
+                operands: &[Operand::Pointer, Operand::Pointer],
+                elements: Elements::Any,
+                memory: Memory::Updates,
+                orders: false,
+                ptx: &["cp.async"],
+                ..ORDERS
+            },
+            Self::Commit => OpRow { name: "async_copy.commit", ptx: &["cp.async.commit_group"], ..ORDERS },
+            Self::Wait { .. } => OpRow { name: "async_copy.wait", ptx: &["cp.async.wait_group"], ..ORDERS },
+        }
+    }
 }
 
 impl LoadHint {

@@ -45,7 +45,7 @@ pub use effects::{Effects, Touches};
 pub use expr::{
     Align, BinaryOp, CompareOp, Const, Expr, ExprKind, MathFn, RoundedOp, Rounding, SpecialRegister, UnaryOp,
 };
-pub use hint_op::{Clock, LoadHint, StoreHint};
+pub use hint_op::{AsyncCopy, Clock, LoadHint, StoreHint};
 pub use module::{
     CallSite, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
     Module, SharedArray, SharedKind,

@@ -7,8 +7,8 @@
 use weft_artifact::{MatrixTile, Scalar};
 
 use super::{
-    CallSiteId, Check, Clock, ConstantId, ExternalId, FaultId, LoadHint, MatrixLoad, PtxId, Shuffle, StoreHint, Type,
-    Vote, WarpReduction,
+    AsyncCopy, CallSiteId, Check, Clock, ConstantId, ExprId, ExternalId, FaultId, LoadHint, MatrixLoad, PtxId, Shuffle,
+    StoreHint, Type, Vote, WarpReduction,
     warp_op::{self, OF_WARP},
 };
 
@@ -91,6 +91,8 @@ pub enum Op {
     Load(LoadHint),
     /// A store with a cache operator.
     Store(StoreHint),
+    /// An asynchronous copy of an element to shared memory, or a wait for such copies. Only code for a GPU uses it.
+    AsyncCopy(AsyncCopy),
     /// Reports a fault if it is the first of the launch. The operands are an index and an extent, or zeros for a fault
     /// without an index. Returns an `I32`: 2 if this fault is the reported one, else 1.
     Fault(FaultId),
@@ -265,6 +267,17 @@ impl Op {
         Self::Atomic { op, order: Order::Relaxed, scope: Scope::Device }
     }
 
+    /// The operands that point to memory that it reads, and those that point to memory that it writes, of all operands.
+    pub fn accessed(self, args: &[ExprId]) -> (&[ExprId], &[ExprId]) {
+        let memory = self.row().memory;
+        match (self, args) {
+            (Self::AsyncCopy(AsyncCopy::Element { .. }), [to, from]) => {
+                (std::slice::from_ref(from), std::slice::from_ref(to))
+            }
+            _ => (if memory.reads() { args } else { &[] }, if memory.writes() { args } else { &[] }),
+        }
+    }
+
     /// Its properties.
     pub const fn row(self) -> OpRow {
         match self {
@@ -398,6 +411,7 @@ impl Op {
             Self::Breakpoint => OpRow { name: "breakpoint", ptx: &["brkpt"], ..ORDERS },
             Self::Load(hint) => hint.row(),
             Self::Store(hint) => hint.row(),
+            Self::AsyncCopy(copy) => copy.row(),
             Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
             Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
             Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
@@ -571,6 +585,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::LaneBits(bit) = self {
             write!(f, ".{bit}")?;
+        }
+        if let Self::AsyncCopy(AsyncCopy::Element { bytes: number } | AsyncCopy::Wait { pending: number }) = self {
+            write!(f, ".{number}")?;
         }
         if let Self::Multiply(tile) | Self::MultiplyCells(tile) = self {
             write!(f, ".{tile}")?;

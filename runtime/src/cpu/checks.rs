@@ -103,6 +103,34 @@ extern "C" fn access(
     }
 }
 
+/// A thread begins an asynchronous copy to `bytes` bytes at an address.
+///
+/// # Safety
+///
+/// The context is that of running code.
+pub(super) unsafe fn copy_begins(context: *const HostContext, site: u32, to: (u64, u64)) {
+    // SAFETY: the caller's promise.
+    let (launch, caller) = unsafe { SanitizedContext::caller(context) };
+    // SAFETY: as above.
+    if let Some(launch) = unsafe { launch.as_mut() } {
+        launch.copy_begins(caller, site, to);
+    }
+}
+
+/// A thread has waited for an asynchronous copy.
+///
+/// # Safety
+///
+/// The context is that of running code.
+pub(super) unsafe fn copy_ends(context: *const HostContext, to: (u64, u64)) {
+    // SAFETY: the caller's promise.
+    let (launch, caller) = unsafe { SanitizedContext::caller(context) };
+    // SAFETY: as above.
+    if let Some(launch) = unsafe { launch.as_mut() } {
+        launch.copy_ends(caller, to);
+    }
+}
+
 extern "C" fn event(context: *const HostContext, site: u32, kind: u32, a: u64, b: u64) {
     // SAFETY: as above.
     let (launch, caller) = unsafe { SanitizedContext::caller(context) };

@@ -1,5 +1,6 @@
 //! The CPU executor: blocks over all cores, in this process. Every call does its work before it returns.
 
+mod async_copies;
 mod block_memory;
 mod checks;
 mod copy;

@@ -55,6 +55,10 @@ impl Launch {
             }
             return verdict;
         }
+        if let Some(copy) = block.in_flight.find(address, bytes) {
+            self.found_in_flight(caller, (spot, record), copy);
+            return Verdict::Goes;
+        }
         let in_scratch = address.checked_sub(block.start).filter(|offset| *offset < block.len);
         let is_cell = |offset: u64| {
             let mut shared = self.plan.sites.shared.iter();
@@ -99,7 +103,7 @@ impl Launch {
         if bits & AccessBits::ATOMIC != 0 {
             self.order(caller, address, bits);
         }
-        self.show(address, in_scratch.is_some());
+        self.show(caller, address, in_scratch.is_some());
         verdict
     }
 
@@ -135,11 +139,13 @@ impl Launch {
 
     /// Lets compiled code inspect the page of an address by itself, if the page has no other state than compiled code
     /// checks.
-    fn show(&mut self, address: u64, in_scratch: bool) {
+    fn show(&mut self, caller: LiveThread, address: u64, in_scratch: bool) {
         let launch = self.shadow.launch;
+        let is_copied = self.blocks.get(caller.slot).is_some_and(|block| block.in_flight.is_in_page(address));
         let Some(page) = self.shadow.page(address, 1) else { return };
         let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
-        let is_checked = (in_scratch || (is_known && page.unwritten.1 & HAS_FREED == 0)) && page.carried != launch;
+        let is_checked =
+            (in_scratch || (is_known && page.unwritten.1 & HAS_FREED == 0)) && page.carried != launch && !is_copied;
         self.shadow.show(address, is_checked);
     }
 

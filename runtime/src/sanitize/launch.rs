@@ -11,6 +11,7 @@ use super::{
     claims::Claims,
     clock::{Bad, Thread},
     finding::{Finding, Findings},
+    in_flight::InFlight,
     memory::{self, Bytes},
     numbers::Numbers,
     page::PAGE,
@@ -91,6 +92,8 @@ pub(super) struct Block {
     pub(super) id: u32,
     /// The values that the code of all its threads compares with, if they are iterations of a work-item loop.
     pub(super) seen: Option<Box<HostSeen>>,
+    /// The asynchronous copies to its memory for which no thread has waited.
+    pub(super) in_flight: InFlight,
 }
 
 /// The static information about a launch.
@@ -277,6 +280,7 @@ impl Launch {
         let (orders, loops) = (self.orders, self.plan.shape.loops);
         let Some(block) = self.blocks.get_mut(slot) else { return slot };
         block.threads.resize_with(n_threads, Thread::default);
+        block.in_flight.clear();
         if loops {
             block.seen.get_or_insert_with(|| Box::new(HostSeen::NONE));
         } else {

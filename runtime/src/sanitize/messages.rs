@@ -6,6 +6,7 @@ use super::{
     advice::{Among, Pairs, does},
     clock::{Copied, WARP},
     finding::{Finding, ThreadLocation, triple},
+    in_flight::CopyInFlight,
     launch::{AccessRecord, Launch, LiveThread},
     races::Race,
     record::Spot,
@@ -113,6 +114,43 @@ impl Launch {
             help: "align the start of the array to the size of its elements".to_owned(),
             count: 1,
             accesses: vec![location],
+        });
+    }
+
+    /// An access to bytes that an asynchronous copy will write.
+    pub(super) fn found_in_flight(
+        &mut self,
+        caller: LiveThread,
+        (spot, record): (Spot, AccessRecord),
+        copy: CopyInFlight,
+    ) {
+        if !self.has(Tools::RACECHECK) {
+            return;
+        }
+        let Some(location) = self.location(caller, spot, Some(record.address)) else { return };
+        let at = (split(copy.thread as u64, self.plan.shape.block), location.block);
+        let element = self.element(caller.slot, record.address);
+        let Some(begun) = self.location_of(copy.spot, at, element) else { return };
+        let kernel = self.plan.kernel.clone();
+        let message = format!(
+            "{}: {} by thread {} of block {}, before the copy by thread {} is complete",
+            element_name(&location),
+            done(location.what),
+            triple(location.thread),
+            triple(location.block),
+            triple(begun.thread),
+        );
+        let sites = [begun.site.clone(), location.site.clone()];
+        self.findings.add("in flight", &[&sites[0], &sites[1]], || Finding {
+            tool: "racecheck",
+            kind: "copy in flight",
+            kernel,
+            message,
+            help: "call `cuda.copy_wait` in the thread that copies, and `cuda.syncthreads` after it if other threads \
+                   access the element"
+                .to_owned(),
+            count: 1,
+            accesses: vec![location, begun],
         });
     }
 

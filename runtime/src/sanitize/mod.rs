@@ -21,6 +21,7 @@ mod clock;
 #[cfg(test)]
 mod element_size_tests;
 mod finding;
+mod in_flight;
 mod kinds;
 mod launch;
 mod launch_parts;

@@ -76,7 +76,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
             below_bytes: 0,
             dynamic_offset,
             x_axis: 0,
-            multiplies: false,
+            calls_runtime: false,
         }),
     }
 }

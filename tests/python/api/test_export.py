@@ -432,7 +432,7 @@ WRONG = {
     "matrix tiles on the CPU": (
         lambda: jit_and_export(multiplying, "void(float64[:, ::1])", targets=["host"]),
         TypeError,
-        "its matrix tiles need weft's runtime on a CPU",
+        "its matrix tiles or asynchronous copies need weft's runtime on a CPU",
     ),
     "exceptions": (
         lambda: jit_and_export(raising, "void(int32[::1])", jit={"exceptions": True}),

@@ -156,6 +156,49 @@ def test_matrix_tiles(passes):
     )
 
 
+def test_asynchronous_copies(passes):
+    passes(
+        """
+        @cuda.jit
+        def kernel(a, out):
+            s = cuda.shared.array((2, 32), np.float32)
+            own = cuda.local.array(1, np.float32)
+            i = cuda.threadIdx.x
+            s[0, i] = s[1, i] = own[0] = np.float32(-1)
+            for k in range(2):
+                cuda.copy_async(s, (k, i), a, (k, i))
+                cuda.copy_commit()
+            out[0, i] = s[0, i]
+            cuda.copy_wait(1)
+            out[1, i] = s[0, i]
+            out[2, i] = s[1, i]
+            cuda.copy_wait()
+            out[3, i] = s[1, i]
+            cuda.copy_async(s, (0, i), own, 0)  # from another memory: at once
+            out[4, i] = s[0, i]
+
+        @cuda.jit
+        def vectors(a, out):
+            s = cuda.shared.array(0, np.float32)
+            to, source = s.view(cuda.float32x4), a.view(cuda.float32x4)
+            i = cuda.threadIdx.x
+            cuda.copy_async(to, i, source, i)
+            cuda.copy_commit()
+            cuda.copy_wait()
+            cuda.syncthreads()
+            out[i] = s[127 - i]
+
+        a, out = np.arange(64, dtype=np.float32).reshape(2, 32), np.zeros((5, 32), np.float32)
+        kernel[1, 32](a, out)
+        missing = np.full(32, -1)
+        assert (out == [missing, a[0], missing, a[1], missing]).all()
+        a, out = np.arange(128, dtype=np.float32), np.zeros(32, np.float32)
+        vectors[1, 32, 0, 512](a, out)
+        assert (out == a[::-1][:32]).all()
+        """
+    )
+
+
 def test_threads_that_wait_for_each_other(passes):
     passes(
         """

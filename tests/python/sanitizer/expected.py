@@ -7,6 +7,7 @@ SAME = "several threads write one value to one element"
 PLAIN = "threads wait for each other by plain loads and stores, which race, whatever a GPU makes of them"
 UNFENCED = "a thread reads after an atomic operation without a fence"
 PARTED = "`syncwarp` of a whole warp is where some of its lanes do not arrive"
+EARLY = "a thread reads bytes that an asynchronous copy has not written"
 MISSING = "a lane takes the value of one that the block does not have, which is undefined, and does not use it"
 
 EXPECTED = {
@@ -16,6 +17,8 @@ EXPECTED = {
     "conformance/threads/test_barriers.py::test_barriers_in_a_branch_that_all_threads_take": SAME,
     "conformance/memory/test_carray.py::test_the_order_is_that_of_the_name": "a thread adds to what another one reads",
     "conformance/language/test_generators.py::test_threads_stop_at_items_of_their_own": "a later mask names them",
+    "conformance/memory/test_copy_async.py::test_a_copy_is_made_where_the_thread_waits_for_it": EARLY,
+    "conformance/memory/test_copy_async.py::test_a_copy_of_no_group_is_never_made": EARLY,
     "conformance/collectives/test_groups.py::test_device_functions_wait_for_the_grid": SAME,
     "conformance/cpu/test_thread_subsets.py::test_behind_guards_and_masks[1]": PARTED,
     "conformance/cpu/test_thread_subsets.py::test_behind_guards_and_masks[31]": PARTED,

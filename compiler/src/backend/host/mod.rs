@@ -76,7 +76,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         below_bytes: around,
         dynamic_offset: compiled.dynamic_offset,
         x_axis: compiled.x_axis,
-        multiplies: multiplies(module),
+        calls_runtime: calls_runtime(module),
     };
     let artifact = Artifact {
         format: CodeFormat::HostObject,
@@ -87,12 +87,12 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }
 
-/// Whether a module multiplies matrices, which calls the runtime.
-fn multiplies(module: &Module) -> bool {
+/// Whether a module multiplies matrices or copies asynchronously, which calls the runtime.
+fn calls_runtime(module: &Module) -> bool {
     let mut found = false;
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
-            found |= matches!(stmt.kind, StmtKind::Op { op: Op::Multiply(_), .. });
+            found |= matches!(stmt.kind, StmtKind::Op { op: Op::Multiply(_) | Op::AsyncCopy(_), .. });
         });
     }
     found

@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, divide, export, external, fault, grid, hints, inline, matrix, print,
+    SPACES, approximate, atomics, copies, divide, export, external, fault, grid, hints, inline, matrix, print,
     reconverge::{gather, mask_of},
     waits::{FunctionWaits, Waits},
     warps,
@@ -235,6 +235,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             }
             Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
+            Op::AsyncCopy(copy) => copies::emit(emitter, copy, &values).map(|()| Vec::new()),
             Op::Load(hint) => Ok(vec![hints::load(emitter, hint, operands)?]),
             Op::Store(hint) => hints::store(emitter, hint, operands).map(|()| Vec::new()),
             Op::Fault(id) => Ok(vec![fault::raise(self, emitter, id, &values)?]),

@@ -5,6 +5,7 @@ mod atomics;
 mod cast;
 mod classes;
 mod coop;
+mod copies;
 mod elements;
 mod external;
 mod groups;
@@ -137,6 +138,9 @@ impl FnLowerer<'_> {
             Custom::FArray => self.pointed_array(row, Layout::F, args, span),
             Custom::Callable => self.callable(row, args, span),
             Custom::Copy => self.copied(row, args, span),
+            Custom::CopyAsync => self.copy_async(row, args, span),
+            Custom::CopyCommit => self.copy_commit(row, args, span),
+            Custom::CopyWait => self.copy_wait(row, args, span),
             Custom::Empty => self.made_of_shape(row, Content::Nothing, args, span),
             Custom::EmptyLike => self.made_like(row, Content::Nothing, args, span),
             Custom::Full => self.made_of_shape(row, Content::Given, args, span),

@@ -1,4 +1,4 @@
-//! Rows of matrix tiles of a warp.
+//! Rows of matrix tiles of a warp, and of asynchronous copies to shared memory.
 
 use super::super::{Custom, Intrinsic, Lowering, Ptx};
 
@@ -11,6 +11,25 @@ const fn method(path: &'static str, doc: &'static str) -> Intrinsic {
 }
 
 pub(super) const MATRIX: &[Intrinsic] = &[
+    tile(
+        "weft.cuda.copy_async",
+        Custom::CopyAsync,
+        "`copy_async(to, i, source, j)`: begins to copy the element `source[j]` of an array in global memory to `to[i]` in \
+         shared memory. Both have one type, of 4, 8 or 16 bytes: a vector such as `uint32x4` is the fastest. The thread \
+         must not access `to[i]` before `copy_wait`, and other threads not before a barrier after it. Elements of other \
+         sizes, and copies between other memories, are copied before it returns.",
+    ),
+    tile(
+        "weft.cuda.copy_commit",
+        Custom::CopyCommit,
+        "`copy_commit()`: makes a group of the thread's asynchronous copies since its previous group.",
+    ),
+    tile(
+        "weft.cuda.copy_wait",
+        Custom::CopyWait,
+        "`copy_wait(pending=0)`: waits until at most `pending` of the thread's latest groups of copies are not complete. \
+         The number is a compile-time constant.",
+    ),
     tile(
         "weft.cuda.mma.tile",
         Custom::MatrixTile,

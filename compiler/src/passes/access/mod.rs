@@ -160,17 +160,13 @@ fn summarize(function: &Function, origins: &[Params], summaries: &[Summary]) -> 
         StmtKind::Store { pointer, .. } => summary.writes.extend(origin(function, origins, *pointer)),
         StmtKind::Op { op, args, .. } => {
             let memory = op.row().memory;
-            let from = pointed_to(function, origins, args);
             if memory == Memory::All {
                 summary.reads.extend(0..function.params.len());
                 summary.writes.extend(0..function.params.len());
             }
-            if memory.reads() {
-                summary.reads.extend(&from);
-            }
-            if memory.writes() {
-                summary.writes.extend(from);
-            }
+            let (read, written) = op.accessed(args);
+            summary.reads.extend(pointed_to(function, origins, read));
+            summary.writes.extend(pointed_to(function, origins, written));
         }
         StmtKind::Call { func, args, .. } => {
             let callee: &Summary = &summaries[FuncId::index(*func)];

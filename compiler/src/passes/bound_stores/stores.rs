@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
             StmtKind::Store { pointer, .. } => vec![*pointer],
             StmtKind::Op { op, args, .. } if op.row().memory.writes() => {
                 let is_pointer = |arg: &ExprId| matches!(self.function.exprs[*arg].ty, Type::Ptr(..));
-                args.iter().copied().filter(is_pointer).collect()
+                op.accessed(args).1.iter().copied().filter(is_pointer).collect()
             }
             StmtKind::Assign(..)
             | StmtKind::Op { .. }

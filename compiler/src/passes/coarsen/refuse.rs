@@ -98,6 +98,7 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::OfWarps
         | Op::WarpRegion(_) => Some("it has warp operations"),
         Op::Fence(_) => Some("it has fences"),
+        Op::AsyncCopy(_) => Some("it copies asynchronously"),
         Op::Print(_) => Some("it prints"),
         Op::Ptx { pure: true, .. } => None,
         Op::Ptx { pure: false, .. } => Some("it has inline PTX"),

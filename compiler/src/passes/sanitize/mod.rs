@@ -111,6 +111,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         Op::Atomic { .. }
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
+        | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps

@@ -16,6 +16,9 @@ cbrt = KernelName("weft.cuda.cbrt")
 clock = KernelName("weft.cuda.clock")
 clock64 = KernelName("weft.cuda.clock64")
 clz = KernelName("weft.cuda.clz")
+copy_async = KernelName("weft.cuda.copy_async")
+copy_commit = KernelName("weft.cuda.copy_commit")
+copy_wait = KernelName("weft.cuda.copy_wait")
 elect_sync = KernelName("weft.cuda.elect_sync")
 eq_sync = KernelName("weft.cuda.eq_sync")
 ffs = KernelName("weft.cuda.ffs")
@@ -80,6 +83,9 @@ __all__ = [
     "clock",
     "clock64",
     "clz",
+    "copy_async",
+    "copy_commit",
+    "copy_wait",
     "elect_sync",
     "eq_sync",
     "ffs",

@@ -187,6 +187,15 @@ def reduce_or_sync(mask: Int, value: Int, /) -> int:
 def reduce_xor_sync(mask: Int, value: Int, /) -> int:
     """`reduce_xor_sync(mask, value)`: the bits that an odd number of lanes in the mask have set. PTX ISA, `redux.sync`."""
 
+def copy_async(to: Any, i: Any, source: Any, j: Any) -> Any:
+    """`copy_async(to, i, source, j)`: begins to copy the element `source[j]` of an array in global memory to `to[i]` in shared memory. Both have one type, of 4, 8 or 16 bytes: a vector such as `uint32x4` is the fastest. The thread must not access `to[i]` before `copy_wait`, and other threads not before a barrier after it. Elements of other sizes, and copies between other memories, are copied before it returns."""
+
+def copy_commit() -> Any:
+    """`copy_commit()`: makes a group of the thread's asynchronous copies since its previous group."""
+
+def copy_wait(pending: Int = 0) -> Any:
+    """`copy_wait(pending=0)`: waits until at most `pending` of the thread's latest groups of copies are not complete. The number is a compile-time constant."""
+
 def popc(a: Int, /) -> int:
     """The number of set bits, in the argument's type."""
 
@@ -276,6 +285,9 @@ __all__ = [
     "clock",
     "clock64",
     "clz",
+    "copy_async",
+    "copy_commit",
+    "copy_wait",
     "elect_sync",
     "eq_sync",
     "ffs",

@@ -44,6 +44,7 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
         "ld" | "ldu" => load(decoder, source)?,
         "st" => store(decoder, source)?,
         "atom" | "red" => atomic(decoder, source)?,
+        "cp" => copy(decoder, source)?,
         "prefetch" | "prefetchu" | "applypriority" | "discard" => {
             decoder.push(source, Operation::Nop, Class::Other)?;
         }
@@ -130,6 +131,28 @@ fn store(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {
     let address = address(decoder, source, a)?;
     let access = Access { space: space(source), address, ty, registers, polls: false };
     decoder.push(source, Operation::Store(Box::new(access)), Class::Store)
+}
+
+/// An asynchronous copy to shared memory: a load and a store, so that waiting for it does nothing.
+fn copy(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {
+    let form: Vec<&str> = source.opcode.iter().map(String::as_str).collect();
+    match form.as_slice() {
+        ["cp", "async", "commit_group" | "wait_group" | "wait_all"] => {
+            decoder.push(source, Operation::Nop, Class::Other)
+        }
+        ["cp", "async", "ca" | "cg", "shared", "global"] => {
+            let [to, from, Operand::Integer(bytes @ (4 | 8 | 16))] = super::arithmetic::operands(source)? else {
+                return Err(unsupported(source));
+            };
+            let (to, from) = (address(decoder, source, to)?, address(decoder, source, from)?);
+            let registers: Vec<_> = (0..bytes / 4).map(|_| (Bank::Word, decoder.fresh(Bank::Word))).collect();
+            let access = |space, address, registers| Access { space, address, ty: Type::B32, registers, polls: false };
+            let load = Operation::Load(Box::new(access(Space::Global, from, registers.clone())));
+            decoder.push(source, load, Class::Load)?;
+            decoder.push(source, Operation::Store(Box::new(access(Space::Shared, to, registers))), Class::Store)
+        }
+        _ => Err(unsupported(source)),
+    }
 }
 
 fn atomic_op(name: &str) -> Option<AtomicOp> {

@@ -17,6 +17,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
 
 use super::{
+    async_copies,
     block_memory::{BlockMemories, BlockMemory, MAX_CACHED},
     checks::{self, CHECKS, Checked, Patience, SanitizedContext, Watched},
     fault::{self, Record},
@@ -372,6 +373,7 @@ impl Fibers<'_> {
             let scratch = room.scratch.start().addr() as u64;
             checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64)
         });
+        async_copies::discard(room.scratch.start());
         let context = |thread: usize| HostContext {
             slots: self.slots.as_ptr(),
             config: ptr::from_ref(config),
@@ -394,6 +396,7 @@ impl Fibers<'_> {
             // SAFETY: it is null, or this launch's, and no fiber runs now.
             seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(LiveThread { slot, thread })),
             multiply: matrix::multiply,
+            copy: async_copies::copy,
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {

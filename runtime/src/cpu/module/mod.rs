@@ -12,6 +12,7 @@ use std::{
 use weft_artifact::{Artifact, CodeFormat, Factors, Faults, HostConfig, HostContext, HostWatch, Kernel, Sites};
 
 use super::{
+    async_copies,
     checks::{Checks, SanitizedContext, Watched},
     depth::{self, lowest},
     fault::{self, Pending, Record},
@@ -447,8 +448,9 @@ impl Work for Launch<'_> {
                 let context = HostContext::of_blocks(slots, config, (start, end), scratch);
                 let record = Record::pointer(self.record);
                 let (fault, called) = (fault::fault, fault::called);
-                let (print, multiply) = (compiled::print, matrix::multiply);
-                let context = HostContext { lowest, deep, print, fault, called, record, multiply, ..context };
+                let (print, multiply, copy) = (compiled::print, matrix::multiply, async_copies::copy);
+                let context = HostContext { lowest, deep, print, fault, called, record, multiply, copy, ..context };
+                async_copies::discard(scratch);
                 if let Some(goes_on) = self.run_checked(context, (start, end), seat.as_deref()) {
                     if goes_on {
                         continue;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use inkwell::{
-    AddressSpace,
+    AddressSpace, IntPredicate,
     values::{BasicValueEnum, IntValue, PointerValue},
 };
 use weft_artifact::{AccessBits, EventKind, HostChecks, HostContext, HostSeen, SiteKind};
@@ -86,6 +86,9 @@ pub(crate) fn event<'ctx>(
     )?;
     Ok(())
 }
+
+/// The size of the accesses that a copy is checked as, in bytes.
+const COPIED_PART: u32 = 4;
 
 /// The context, and the thread's state that inline checks compare an access with.
 type Compared<'ctx> = (PointerValue<'ctx>, Option<Seen<'ctx>>);
@@ -237,6 +240,54 @@ impl<'ctx> Instrumentation<'_> {
         let value = if doing & AccessBits::ATOMIC == 0 { operands.get(1).map(|operand| operand.value) } else { None };
         let told = Told { kind, span: self.span.get(), place: *place, bits, value, copy: 0, parameter: 0, loads: None };
         self.call(emitter, compared, &told).map(Some)
+    }
+
+    /// The number of the site of the current statement.
+    pub(crate) fn site(&self, emitter: &FunctionEmitter<'_, 'ctx>, kind: SiteKind) -> u32 {
+        self.recorder.site(kind, self.span.get(), &emitter.function.name)
+    }
+
+    /// Emits the checks of a copy, which writes its first operand and reads its second one, part by part. Returns the
+    /// operands to copy.
+    pub(crate) fn of_copy(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        compared: Compared<'ctx>,
+        bytes: u8,
+        operands: &[OperandValue<'ctx>],
+    ) -> Result<Vec<OperandValue<'ctx>>> {
+        let &[to, from] = operands else { return internal("a copy without its two pointers") };
+        let (builder, word) = (&emitter.builder, emitter.cx.types.context.i32_type());
+        let span = self.span.get();
+        // The element is read before it is written.
+        let mut source: Option<PointerValue<'ctx>> = None;
+        let mut checked = Vec::with_capacity(operands.len());
+        for operand in [from, to] {
+            let (Type::Ptr(_, space), BasicValueEnum::PointerValue(first)) = (operand.ty, operand.value) else {
+                return internal("a copy without its two pointers");
+            };
+            let (kind, doing) = match source {
+                None => (SiteKind::Read, AccessBits::READS),
+                Some(_) => (SiteKind::Write, AccessBits::WRITES),
+            };
+            let bits = COPIED_PART | of_space(space) | doing | AccessBits::NATURAL;
+            let mut value = operand.value;
+            for offset in (0..u64::from(bytes)).step_by(COPIED_PART as usize) {
+                let place = known_offset(emitter, first, offset)?;
+                let copied = match source {
+                    None => None,
+                    Some(source) => Some(builder.build_load(word, known_offset(emitter, source, offset)?, "")?),
+                };
+                let told = Told { kind, span, place, bits, value: copied, copy: 0, parameter: 0, loads: None };
+                let allowed = self.call(emitter, compared, &told)?;
+                // If a part must not be accessed, nothing is.
+                let same = builder.build_int_compare(IntPredicate::EQ, allowed, place, "")?;
+                value = builder.build_select(same, value, allowed.into(), "")?;
+            }
+            source = Some(value.into_pointer_value());
+            checked.insert(0, OperandValue { value, ..operand });
+        }
+        Ok(checked)
     }
 
     /// Emits a check operation of the IR. Returns its results.

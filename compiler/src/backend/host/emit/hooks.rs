@@ -14,13 +14,13 @@ use inkwell::{
     AtomicOrdering, FloatPredicate,
     values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, FloatValue, IntValue, PointerValue},
 };
-use weft_artifact::{HostContext, Scalar};
+use weft_artifact::{HostContext, Scalar, SiteKind};
 
 use crate::{
     backend::{
         host::{
             checked::calls,
-            emit::{clock, position::known_offset, state::HostHooks},
+            emit::{clock, copies, position::known_offset, state::HostHooks},
             fibers,
         },
         llvm::{
@@ -30,8 +30,8 @@ use crate::{
         },
     },
     ir::{
-        AtomicOp, Check, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId, Space,
-        SpecialRegister, Stmt, StoreHint, Type,
+        AsyncCopy, AtomicOp, Check, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId,
+        Space, SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
 };
@@ -127,6 +127,11 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             Op::MatrixLoad(_) => internal(format!("a {op}, which is a GPU's own")),
             Op::MultiplyCells(tile) => {
                 fibers::multiply(emitter, self.frame.get().context, tile, operands)?;
+                Ok(Vec::new())
+            }
+            Op::AsyncCopy(copy) => {
+                let site = self.instrumentation.as_ref().map_or(0, |checked| checked.site(emitter, SiteKind::Write));
+                copies::emit(emitter, &self.frame.get(), (copy, site), operands)?;
                 Ok(Vec::new())
             }
             Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not lowered")),
@@ -274,7 +279,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
             if let Op::Fence(scope) = op {
                 calls::fence(emitter, context, scope)?;
             }
-            if let Some(place) = instrumentation.of_op(emitter, (context, self.seen.get()), op, operands)? {
+            if let Op::AsyncCopy(AsyncCopy::Element { bytes }) = op {
+                moved = instrumentation.of_copy(emitter, (context, self.seen.get()), bytes, operands)?;
+                operands = &moved;
+            } else if let Some(place) = instrumentation.of_op(emitter, (context, self.seen.get()), op, operands)? {
                 moved.extend_from_slice(operands);
                 moved[0].value = place.into();
                 operands = &moved;

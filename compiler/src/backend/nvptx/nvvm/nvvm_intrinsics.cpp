@@ -91,6 +91,22 @@ bool NvvmPrinter::print_warp(llvm::CallInst &call, llvm::StringRef name) {
     define(call, inline_ptx("i32", "activemask.b32 $0;", "=r", {}, Effect::converged));
     return true;
   }
+  if (name == "cp.async.commit.group") {
+    line(inline_ptx("void", "cp.async.commit_group;", "", {}, Effect::memory));
+    return true;
+  }
+  if (name == "cp.async.wait.group") {
+    line(inline_ptx("void", "cp.async.wait_group $0;", "n", {typed(call.getArgOperand(0))}, Effect::memory));
+    return true;
+  }
+  if (name.starts_with("cp.async.c") && name.contains(".shared.global.")) {
+    auto [form, bytes] = name.rsplit('.');
+    std::string to = temporary(joined("ptrtoint ", typed(call.getArgOperand(0)), " to i32"));
+    std::string from = temporary(joined("ptrtoint ", typed(call.getArgOperand(1)), " to i64"));
+    line(inline_ptx("void", joined(form, " [$0], [$1], ", bytes, ";"), "r,l",
+                    {joined("i32 ", to), joined("i64 ", from)}, Effect::memory));
+    return true;
+  }
   if (name.starts_with("ldmatrix.sync.aligned.m8n8.x2.") || name.starts_with("ldmatrix.sync.aligned.m8n8.x4.")) {
     bool is_four = name.contains(".x4.");
     std::string address = temporary(joined("ptrtoint ", typed(call.getArgOperand(0)), " to i32"));

@@ -195,6 +195,14 @@ NAMES["weft.cuda.nanosleep"] = lambda _ns: _pause()
 # ---- memory --------------------------------------------------------------------------------------------------------
 
 
+def base_of(array: Any) -> Any:
+    """Give the array that owns the memory of a view."""
+    base = np.asarray(array.numbers if isinstance(array, Vectors) else array)
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return base
+
+
 def _made(shape: Any, dtype: Any) -> Any:
     extents = tuple(int(extent) for extent in shape) if isinstance(shape, (tuple, list)) else (int(shape),)
     lanes = vector_of(dtype)
@@ -232,7 +240,9 @@ class LocalNames:
     def array(shape: Any = None, dtype: Any = None, alignment: int | None = None) -> Any:
         """Give an array of the thread's own."""
         del alignment
-        return _made(shape, dtype)
+        made = _made(shape, dtype)
+        threads.current().block.own.append(base_of(made))
+        return made
 
 
 class ConstNames:
@@ -243,6 +253,7 @@ class ConstNames:
         """Give an array of the same elements, which cannot be written."""
         made = np.array(np.asarray(given), order="K")
         made.flags.writeable = False
+        threads.current().block.own.append(made)
         return array(made)
 
 

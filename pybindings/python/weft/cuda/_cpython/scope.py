@@ -18,7 +18,7 @@ import types
 import numpy as np
 
 from weft import _weft, carray, farray
-from weft.cuda._cpython import collectives, matrix, native, rewriting, threads
+from weft.cuda._cpython import collectives, copies, matrix, native, rewriting, threads
 from weft.cuda._cpython.arguments import choose, converted
 from weft.cuda._cpython.arrays import (
     Array,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 else:
     _Names = dict
 
-__all__ = ["collectives"]  # imported for its entries in NAMES
+__all__ = ["collectives", "copies"]  # imported for their entries in NAMES
 
 # ---- modules -------------------------------------------------------------------------------------------------------
 

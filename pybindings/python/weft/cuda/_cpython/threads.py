@@ -41,6 +41,7 @@ class Block:
         self.index = index
         self.dynamic = np.full(dynamic_bytes, 0xCD, np.uint8)
         self.arrays: dict[Any, Any] = {}
+        self.own: list[Any] = []  # the memory of local and constant arrays
         self.threads: list[Thread] = []
         self.alive = self.arrived = 0  # numbers of threads that have not returned, and of those at a barrier
 
@@ -58,6 +59,8 @@ class Thread:
         self.baton: threading.Lock | None = None
         self.loads = 0
         self.idle = 0
+        self.copies: list[Any] = []  # asynchronous copies since the latest group
+        self.groups: list[list[Any]] = []
 
     def describe(self) -> str:
         """Say which one it is."""

@@ -36,6 +36,7 @@ fn may_move(op: Op) -> bool {
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
+        | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps

@@ -84,6 +84,7 @@ fn is_op_fit(op: Op) -> bool {
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
+        | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::OfWarps
