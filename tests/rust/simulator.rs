@@ -11,6 +11,7 @@ use crate::{
 const UNREAD: &[(&str, &str)] = &[
     ("functions/matrix_kinds.py", "`mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` is not supported"),
     ("functions/matrix_tiles.py", " is not supported"),
+    ("memory/swizzled.py", "`ldmatrix.sync.aligned.m8n8.x4.shared.b16` is not supported"),
 ];
 
 /// The module of a kernel; `None` for one of [`UNREAD`].

@@ -82,6 +82,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::Closure(_)
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
+                    | ObjectKind::Swizzled(_)
                     | ObjectKind::CTypes
                     | ObjectKind::Optional
                     | ObjectKind::Vector(_)

@@ -32,6 +32,7 @@ mod shapes;
 mod state;
 mod stmt;
 mod structure;
+mod swizzle;
 mod ty;
 mod typing;
 mod value;

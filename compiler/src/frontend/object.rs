@@ -10,6 +10,7 @@ use weft_artifact::{ClassId, ClassKind, DType, FaultArg, MatrixPart, MatrixTile,
 
 use super::{
     print::spec::FormatPart,
+    swizzle::Swizzle,
     ty::shown_path,
     value::{LibraryName, Value},
 };
@@ -62,6 +63,8 @@ pub(super) enum ObjectKind {
     NdEnumerate,
     /// `a.flat`: the array, iterated over in C order.
     Flat,
+    /// A swizzled shared array: the array in its memory's order.
+    Swizzled(Swizzle),
     /// `a.ctypes`: the array.
     CTypes,
     /// `zip`: the iterables.
@@ -240,6 +243,7 @@ impl ObjectKind {
             | Self::NdIndex
             | Self::NdEnumerate
             | Self::Flat
+            | Self::Swizzled(_)
             | Self::CTypes
             | Self::Zip
             | Self::Reversed

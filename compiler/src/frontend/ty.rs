@@ -203,6 +203,7 @@ impl Ty {
                     | ObjectKind::NdIndex
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
+                    | ObjectKind::Swizzled(_)
                     | ObjectKind::CTypes
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
@@ -476,6 +477,7 @@ impl fmt::Display for Ty {
                     ObjectKind::NdIndex => f.write_str("ndindex(")?,
                     ObjectKind::NdEnumerate => f.write_str("ndenumerate(")?,
                     ObjectKind::Flat => f.write_str("flat(")?,
+                    ObjectKind::Swizzled(swizzle) => write!(f, "swizzled({swizzle}, ")?,
                     ObjectKind::CTypes => f.write_str("ctypes(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,

@@ -206,6 +206,7 @@ pub enum Custom {
     Grid,
     GridSize,
     SharedArray,
+    SharedSwizzled,
     LocalArray,
     Abs,
     All,

@@ -8,6 +8,7 @@ use crate::{
         expr::Args,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        swizzle::Swizzle,
         ty::{ArrayTy, Sites, shown_path},
         value::{ArrayValue, Atom, Value},
     },
@@ -18,6 +19,8 @@ use crate::{
 
 /// The limit of sums of array sizes, in bytes: 1 TiB.
 const LARGEST_ARRAY: u64 = 1 << 40;
+/// The alignment of swizzled arrays in bytes: the width of all banks.
+const SWIZZLE_ALIGN: u64 = 128;
 
 /// A declaration of memory.
 struct Declared {
@@ -82,10 +85,13 @@ impl FnLowerer<'_> {
         self.b.binary(BinaryOp::Mul, size, blocks, span)
     }
 
-    /// `array(shape, dtype, alignment=None)` in shared or local memory.
+    /// `array(shape, dtype, alignment=None, swizzle=None)` in shared memory, or `array(shape, dtype, alignment=None)` in
+    /// local memory.
     pub(super) fn make_array(&mut self, row: &Intrinsic, shared: bool, args: Args, span: Span) -> Value {
         let hint = self.hint.take().unwrap_or_else(|| if shared { "shared".to_owned() } else { "local".to_owned() });
-        let Some([shape, dtype, alignment]) = self.array_args(row, args, span) else { return Value::Poison };
+        let Some([shape, dtype, alignment, swizzle]) = self.array_args(row, shared, args, span) else {
+            return Value::Poison;
+        };
         let Some(shape) = shape else {
             let message = format!("`{}` needs a shape", shown_path(row.path));
             return self.error(Code::ArgumentCount, span, message);
@@ -131,6 +137,14 @@ impl FnLowerer<'_> {
                 );
             }
         };
+        let swizzle = match swizzle {
+            None | Some(Value::Static(Static::None)) => None,
+            Some(width) => match Self::swizzle_of(&width, &shape, dtype) {
+                Ok(swizzle) => Some(swizzle),
+                Err(message) => return self.error(Code::NoMatchingOverload, span, message),
+            },
+        };
+        let align = if swizzle.is_some() { align.max(SWIZZLE_ALIGN) } else { align };
         if shared && shape == [0] {
             return self.dynamic_shared(dtype, align, span);
         }
@@ -160,7 +174,42 @@ impl FnLowerer<'_> {
             };
             return self.error(code, span, format!("the array `{hint}` does not fit into {whose} on any target"));
         };
-        self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span)
+        let array = self.allocate(ty, shape, Declared { name: hint, elem, len, align }, span);
+        match swizzle {
+            Some(swizzle) => Value::Object(ObjectKind::Swizzled(swizzle), vec![array]),
+            None => array,
+        }
+    }
+
+    /// The swizzle of an array; a sentence if it cannot have it.
+    fn swizzle_of(width: &Value, shape: &[i64], dtype: DType) -> Result<Swizzle, String> {
+        let Value::Int(width) = width else {
+            return Err(format!("the swizzle must be a compile-time integer, not {}", width.ty()));
+        };
+        let size = dtype.size_bytes();
+        let (&[_, columns], true) = (shape, Swizzle::fits(size)) else {
+            return Err("a swizzled array has two dimensions, and elements of 1, 2, 4, 8 or 16 bytes".to_owned());
+        };
+        Swizzle::new(*width, u64::try_from(columns).unwrap_or(0).saturating_mul(size))
+    }
+
+    /// `swizzled(array, width)`: shared memory as a swizzled array.
+    pub(super) fn shared_swizzled(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([array, width]) = self.exactly(row, args, span) else { return Value::Poison };
+        let types = [array.ty(), width.ty()];
+        let Value::Array(array) = array else { return self.no_overload(row, &types, span) };
+        if array.ty.space != Space::Shared || array.ty.layout != Layout::C || array.ty.readonly {
+            return self.no_overload(row, &types, span);
+        }
+        let shape = array.shape.iter().map(|extent| match self.fixed(*extent) {
+            Atom::Int(known) => known,
+            Atom::Local(_) => 0,
+        });
+        let shape: Vec<i64> = shape.collect();
+        match Self::swizzle_of(&width, &shape, array.ty.dtype) {
+            Ok(swizzle) => Value::Object(ObjectKind::Swizzled(swizzle), vec![Value::Array(array)]),
+            Err(message) => self.error(Code::NoMatchingOverload, span, message),
+        }
     }
 
     /// A thread-local array that the program does not name.
@@ -201,9 +250,11 @@ impl FnLowerer<'_> {
         Value::Array(ArrayValue { ty, data, shape, strides: Vec::new() })
     }
 
-    /// Shape, dtype and alignment, by position or name.
-    fn array_args(&mut self, row: &Intrinsic, args: Args, span: Span) -> Option<[Option<Value>; 3]> {
-        let mut out = [None, None, None];
+    /// Shape, dtype and alignment, by position or name, and of shared arrays the swizzle by name.
+    fn array_args(&mut self, row: &Intrinsic, shared: bool, args: Args, span: Span) -> Option<[Option<Value>; 4]> {
+        let mut out = [None, None, None, None];
+        let names =
+            if shared { &["shape", "dtype", "alignment", "swizzle"][..] } else { &["shape", "dtype", "alignment"] };
         if args.positional.len() > 3 {
             let message = format!("`{}` takes shape, dtype and alignment", shown_path(row.path));
             self.error(Code::ArgumentCount, span, message);
@@ -213,7 +264,7 @@ impl FnLowerer<'_> {
             *place = Some(value);
         }
         for (name, value, at) in args.keywords {
-            let index = ["shape", "dtype", "alignment"].iter().position(|known| *known == name);
+            let index = names.iter().position(|known| *known == name);
             match index.and_then(|index| out.get_mut(index)) {
                 Some(place) if place.is_none() => *place = Some(value),
                 Some(_) => {

@@ -10,6 +10,7 @@ use crate::{
     frontend::{
         expr::Args,
         lowerer::FnLowerer,
+        swizzle::{Swizzle, array_of},
         ty::{Ty, shown_path},
         value::{ArrayValue, Value},
     },
@@ -26,7 +27,9 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        let (Value::Array(to), Value::Array(source)) = (to, source) else { return self.no_overload(row, &types, span) };
+        let (Ok((to, swizzle)), Value::Array(source)) = (array_of(to), source) else {
+            return self.no_overload(row, &types, span);
+        };
         if to.ty.dtype != source.ty.dtype {
             return self.no_overload(row, &types, span);
         }
@@ -34,9 +37,9 @@ impl FnLowerer<'_> {
             let message = format!("`{}` writes its first array, which is read-only", shown_path(row.path));
             return self.error(Code::ReadonlyArray, span, message);
         }
-        let Some(from) = self.copied_element(&source, j, span) else { return Value::Poison };
+        let Some(from) = self.copied_element((&source, None), j, span) else { return Value::Poison };
         let from = self.b.temp(from, span);
-        let Some(pointer) = self.copied_element(&to, i, span) else { return Value::Poison };
+        let Some(pointer) = self.copied_element((&to, swizzle), i, span) else { return Value::Poison };
         let from = self.b.read(from, span);
         match Self::async_bytes(&to, &source) {
             Some(bytes) => {
@@ -51,9 +54,17 @@ impl FnLowerer<'_> {
         Value::NONE
     }
 
-    fn copied_element(&mut self, array: &ArrayValue, index: Value, span: Span) -> Option<ExprId> {
+    fn copied_element(
+        &mut self,
+        (array, swizzle): (&ArrayValue, Option<Swizzle>),
+        index: Value,
+        span: Span,
+    ) -> Option<ExprId> {
         let index = self.settle(index, span);
-        let indices = self.index_values(index, span)?;
+        let mut indices = self.index_values(index, span)?;
+        if let Some(swizzle) = swizzle {
+            indices = self.swizzled(array, swizzle, &indices, span)?;
+        }
         self.element(array, &indices, span)
     }
 

@@ -13,6 +13,7 @@ use crate::{
         expr::{Args, Index},
         lowerer::FnLowerer,
         object::{MatrixObject, ObjectKind, Static},
+        swizzle::{self, Swizzle},
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
@@ -32,6 +33,7 @@ struct Source {
     tile: MatrixTile,
     part: MatrixPart,
     view: ArrayValue,
+    swizzle: Option<Swizzle>,
     /// The first row, and the first position along `k`.
     start: [Atom; 2],
 }
@@ -156,13 +158,17 @@ impl FnLowerer<'_> {
     }
 
     /// The pointer to the element at indices that do not count from the end.
-    fn matrix_element(&mut self, view: &ArrayValue, from: [Atom; 2], offset: [i64; 2], span: Span) -> Option<ExprId> {
-        let indices = from.into_iter().zip(offset).map(|(from, offset)| {
-            let index = self.at_offset(from, offset, span);
-            Index::At { expr: index, wraps: false, known: None }
-        });
-        let indices: Vec<Index> = indices.collect();
-        self.element(view, &indices, span)
+    fn matrix_element(&mut self, source: &Source, from: [Atom; 2], offset: [i64; 2], span: Span) -> Option<ExprId> {
+        let mut places = [0, 1].map(|axis| self.at_offset(from[axis], offset[axis], span));
+        if let Some(swizzle) = source.swizzle {
+            // The row of the array: its elements are contiguous along the other axis.
+            let row = usize::from(source.view.ty.layout == Layout::F);
+            let own = self.atom(places[row], span);
+            places[1 - row] = self.swizzled_column(source.view.ty, swizzle, (own, places[1 - row]), span);
+            places[row] = self.use_atom(own, span);
+        }
+        let indices = places.map(|expr| Index::At { expr, wraps: false, known: None });
+        self.element(&source.view, &indices, span)
     }
 
     /// `from + offset`.
@@ -190,7 +196,7 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let element = tile.kind().element(part);
-        let Some((array, [i, j])) = self.matrix_place(row, (array, Some(element)), [i, j], span) else {
+        let Some((array, swizzle, [i, j])) = self.matrix_place(row, (array, Some(element)), [i, j], span) else {
             return Value::Poison;
         };
         let (array, start) = match (part, Self::transposed(&array)) {
@@ -205,7 +211,7 @@ impl FnLowerer<'_> {
             _ => Scalar::F64,
         };
         let view = self.viewed_as(&array, loaded, span);
-        let source = Source { tile, part, view, start };
+        let source = Source { tile, part, view, swizzle, start };
         let ty = Type::Scalar(tile.kind().register());
         let words: Vec<LocalId> = (0..source.registers()).map(|_| self.b.local("word", ty)).collect();
         self.load_words(&source, &words, span);
@@ -221,10 +227,10 @@ impl FnLowerer<'_> {
         (array, element): (Value, Option<Scalar>),
         [i, j]: [Value; 2],
         span: Span,
-    ) -> Option<(ArrayValue, [Atom; 2])> {
+    ) -> Option<(ArrayValue, Option<Swizzle>, [Atom; 2])> {
         let name = shown_path(row.path);
         let shown = array.ty();
-        let array = if let Value::Array(array) = array { Some(array) } else { None };
+        let (array, swizzle) = swizzle::array_of(array).map_or((None, None), |(array, swizzle)| (Some(array), swizzle));
         let fits = |array: &ArrayValue| {
             let number = array.ty.dtype.number().and_then(Number::real);
             array.ty.ndim == 2 && number.is_some() && element.is_none_or(|element| number == Some(element))
@@ -245,7 +251,7 @@ impl FnLowerer<'_> {
             let value = self.number(&value, Scalar::I64, span)?;
             *start = self.atom(value, span);
         }
-        Some((array, start))
+        Some((array, swizzle, start))
     }
 
     /// An array with elements of another type of the same size.
@@ -291,7 +297,7 @@ impl FnLowerer<'_> {
         let outer = usize::from(source.view.ty.layout == Layout::F);
         let stride = self.stride(&source.view, outer, span);
         let word = Type::Scalar(Scalar::U64);
-        let first = self.matrix_element(&source.view, source.start, [0, 0], span)?;
+        let first = self.matrix_element(source, source.start, [0, 0], span)?;
         let mut bits = self.b.convert(first, word, span);
         match stride {
             Atom::Int(known) if known % align != 0 => return None,
@@ -325,7 +331,7 @@ impl FnLowerer<'_> {
             let [row, at] = source.register_at(number);
             let mut joined: Option<ExprId> = None;
             for element in 0..per_register {
-                let Some(pointer) = self.matrix_element(&source.view, from, [row, at + element], span) else { return };
+                let Some(pointer) = self.matrix_element(source, from, [row, at + element], span) else { return };
                 let Value::Scalar(value, _) = self.load(pointer, source.view.ty, span) else { return };
                 let mut value = self.b.convert(value, ty, span);
                 if element > 0 {
@@ -348,7 +354,7 @@ impl FnLowerer<'_> {
         let from = self.own_start(source, span);
         let ty = ArrayTy { dtype: DType::from(Number::Real(Scalar::U32)), ..source.view.ty };
         for (number, &word) in words.iter().enumerate() {
-            let Some(pointer) = self.matrix_element(&source.view, from, source.register_at(number), span) else {
+            let Some(pointer) = self.matrix_element(source, from, source.register_at(number), span) else {
                 return;
             };
             let pointer = self.b.convert(pointer, ty.pointer(), span);
@@ -386,7 +392,7 @@ impl FnLowerer<'_> {
                     *from = self.plus(*from, within, 1, span);
                 }
             }
-            let Some(pointer) = self.matrix_element(&source.view, from, first, span) else { return };
+            let Some(pointer) = self.matrix_element(source, from, first, span) else { return };
             let load = if count == 4 { MatrixLoad::Four { transposed } } else { MatrixLoad::Two { transposed } };
             let results = words[number..number + count].to_vec();
             self.stmt(Ir::Op { op: Op::MatrixLoad(load), results, args: vec![pointer] }, span);
@@ -456,7 +462,8 @@ impl FnLowerer<'_> {
             return Value::Poison;
         };
         let accumulators: Vec<Value> = accumulators.into_iter().map(|value| self.settle(value, span)).collect();
-        let Some((array, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else { return Value::Poison };
+        let stored = array.clone();
+        let Some((_, _, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else { return Value::Poison };
         let [in_row, group] = self.lane_place(span);
         let from = [self.plus(i, group, 1, span), self.plus(j, in_row, 2, span)];
         for (number, value) in accumulators.into_iter().enumerate() {
@@ -466,7 +473,7 @@ impl FnLowerer<'_> {
                 Index::At { expr: index, wraps: false, known: None }
             });
             let indices: Vec<Index> = indices.collect();
-            self.store_subscript(Value::Array(array.clone()), &indices, value, span);
+            self.store_subscript(stored.clone(), &indices, value, span);
         }
         Value::NONE
     }

@@ -130,6 +130,7 @@ impl FnLowerer<'_> {
             Custom::Grid => self.grid(row, false, args, span),
             Custom::GridSize => self.grid(row, true, args, span),
             Custom::SharedArray => self.make_array(row, true, args, span),
+            Custom::SharedSwizzled => self.shared_swizzled(row, args, span),
             Custom::LocalArray => self.make_array(row, false, args, span),
             Custom::Abs => self.abs(row, args, span),
             Custom::All => self.any_or_all(row, true, args, span),

@@ -190,6 +190,8 @@ impl FnLowerer<'_> {
     pub(in crate::frontend) fn method_row(value: &Value, name: &str) -> Option<&'static Intrinsic> {
         let names: &[&str] = if let Value::Array(_) = value {
             ARRAY_METHODS
+        } else if matches!(value, Value::Object(ObjectKind::Swizzled(_), _)) {
+            &["view"]
         } else if value.as_tuple().is_some() || matches!(value, Value::Object(ObjectKind::Range(_), _)) {
             &["index", "count"]
         } else if matches!(value, Value::Static(Static::Str(_))) {

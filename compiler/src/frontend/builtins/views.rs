@@ -10,6 +10,7 @@ use crate::{
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         promote,
+        swizzle::Swizzle,
         ty::{ArrayTy, Ty, shown_path},
         value::{ArrayValue, Atom, Value},
     },
@@ -204,7 +205,12 @@ impl FnLowerer<'_> {
     }
 
     /// `a.view(dtype)`: the same bytes as elements of another type. As in Numba, they must be aligned for it.
-    pub(super) fn view(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+    pub(super) fn view(&mut self, row: &Intrinsic, mut args: Args, span: Span) -> Value {
+        if let Some((Value::Object(ObjectKind::Swizzled(swizzle), items), _)) = args.positional.first_mut() {
+            let (swizzle, array) = (*swizzle, items.pop().unwrap_or(Value::Poison));
+            args.positional[0].0 = array;
+            return self.view_of_swizzled(row, swizzle, args, span);
+        }
         let Some((array, rest)) = self.array_and_rest(row, args, span) else { return Value::Poison };
         let [Value::Static(Static::DType(dtype))] = rest.as_slice() else {
             let types: Vec<Ty> = rest.iter().map(Value::ty).collect();
@@ -247,6 +253,17 @@ impl FnLowerer<'_> {
         let data = self.b.convert(data, ty.pointer(), span);
         let data = Atom::Local(self.b.temp(data, span));
         Value::Array(ArrayValue { ty, data, shape, strides: array.strides })
+    }
+
+    /// `a.view(dtype)` of a swizzled array: the same rows, of elements that lie in one part.
+    fn view_of_swizzled(&mut self, row: &Intrinsic, swizzle: Swizzle, args: Args, span: Span) -> Value {
+        let view = self.view(row, args, span);
+        let Value::Array(array) = &view else { return view };
+        if !Swizzle::fits(array.ty.dtype.size_bytes()) {
+            let message = format!("a swizzled array has no elements of type {}", array.ty.dtype);
+            return self.error(Code::BadOperand, span, message);
+        }
+        Value::Object(ObjectKind::Swizzled(swizzle), vec![view])
     }
 
     /// `a.transpose()`, `a.transpose(axes)`.

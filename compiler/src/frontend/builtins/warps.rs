@@ -248,6 +248,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::NdIndex
         | ObjectKind::NdEnumerate
         | ObjectKind::Flat
+        | ObjectKind::Swizzled(_)
         | ObjectKind::CTypes
         | ObjectKind::Zip
         | ObjectKind::Reversed

@@ -160,7 +160,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    fn array_attribute(&mut self, array: &ArrayValue, attr: &str, span: Span) -> Value {
+    pub(super) fn array_attribute(&mut self, array: &ArrayValue, attr: &str, span: Span) -> Value {
         match attr {
             "shape" => {
                 let items = array.shape.iter().map(|extent| self.extent(*extent, span)).collect();

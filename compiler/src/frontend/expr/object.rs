@@ -22,6 +22,9 @@ use crate::{
 /// The names of a vector's lanes.
 const LANES: [&str; 4] = ["x", "y", "z", "w"];
 
+/// The attributes of a swizzled array.
+const SWIZZLED_ATTRIBUTES: [&str; 6] = ["shape", "ndim", "size", "dtype", "itemsize", "nbytes"];
+
 impl FnLowerer<'_> {
     /// An attribute of an object; `None` if it has none of this name.
     pub(super) fn object_attribute(
@@ -48,6 +51,9 @@ impl FnLowerer<'_> {
             }
             (ObjectKind::Vector(_), lanes) => lanes.get(LANES.iter().position(|lane| *lane == attr)?).cloned(),
             (ObjectKind::CTypes, [Value::Array(array)]) if attr == "data" => Some(self.address_of_array(array, span)),
+            (ObjectKind::Swizzled(_), [Value::Array(array)]) if SWIZZLED_ATTRIBUTES.contains(&attr) => {
+                Some(self.array_attribute(array, attr, span))
+            }
             (ObjectKind::Range(_), [start, stop, step]) => match attr {
                 "start" => Some(start.clone()),
                 "stop" => Some(stop.clone()),
@@ -72,6 +78,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
+                | ObjectKind::Swizzled(_)
                 | ObjectKind::CTypes
                 | ObjectKind::Optional
                 | ObjectKind::Range(_)
@@ -104,6 +111,7 @@ impl FnLowerer<'_> {
             (ObjectKind::Vector(vector), _) => LANES[..usize::from(vector.lanes())].to_vec(),
             (ObjectKind::Range(_), _) => vec!["start", "stop", "step"],
             (ObjectKind::CTypes, _) => vec!["data"],
+            (ObjectKind::Swizzled(_), _) => SWIZZLED_ATTRIBUTES.iter().copied().chain(["view"]).collect(),
             (
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled

@@ -58,6 +58,12 @@ impl FnLowerer<'_> {
                 }
                 return;
             }
+            Value::Object(ObjectKind::Swizzled(swizzle), ref items) if let [Value::Array(array)] = items.as_slice() => {
+                if let Some(indices) = self.swizzled(array, swizzle, indices, span) {
+                    self.store_subscript(Value::Array(array.clone()), &indices, value, span);
+                }
+                return;
+            }
             Value::Object(ObjectKind::Flat, ref items) if let [Value::Array(array)] = items.as_slice() => {
                 if array.ty.readonly {
                     self.report(refusals::readonly(Ty::Array(array.ty), span));

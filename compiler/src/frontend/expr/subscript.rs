@@ -56,6 +56,12 @@ impl FnLowerer<'_> {
                     None => Value::Poison,
                 }
             }
+            Value::Object(ObjectKind::Swizzled(swizzle), ref items) if let [Value::Array(array)] = items.as_slice() => {
+                match self.swizzled(array, swizzle, indices, span) {
+                    Some(indices) => self.subscript(Value::Array(array.clone()), &indices, span),
+                    None => Value::Poison,
+                }
+            }
             Value::Object(ObjectKind::Flat, ref items) if let [Value::Array(array)] = items.as_slice() => {
                 match self.flat_element(array, indices, span) {
                     Some(pointer) => self.load(pointer, array.ty, span),
@@ -299,7 +305,7 @@ impl FnLowerer<'_> {
     }
 
     /// An index, with Python's rule for negative ones.
-    pub(super) fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
+    pub(in crate::frontend) fn wrapped(&mut self, index: &Index, extent: Atom, span: Span) -> ExprId {
         let Index::At { expr, wraps, known } = index else { return self.b.i64(0, span) };
         if !wraps {
             return *expr;

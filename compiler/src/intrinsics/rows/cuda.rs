@@ -210,7 +210,17 @@ pub(super) const CUDA: &[Intrinsic] = &[
         lowering: Lowering::Custom(Custom::SharedArray),
         ptx: Ptx::Has(".shared"),
         doc: "An array in the shared memory of the block: `array(shape, dtype)`. The shape is a compile-time integer \
-            or tuple; shape 0 is the dynamic shared memory of the launch. The contents are undefined at first.",
+            or tuple; shape 0 is the dynamic shared memory of the launch. With `swizzle=32`, `64` or `128`, rows of an \
+            array of two dimensions store their parts of 16 bytes in different orders, so that columns have no bank \
+            conflicts. The contents are undefined at first.",
+    },
+    Intrinsic {
+        path: "weft.cuda.shared.swizzled",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::SharedSwizzled),
+        ptx: Ptx::Computed,
+        doc: "`swizzled(array, width)`: the memory of a shared array of two dimensions as a swizzled array, for dynamic \
+            shared memory. The memory must start at a multiple of 128 bytes to have no bank conflicts.",
     },
     Intrinsic {
         path: "weft.cuda.local.array",

@@ -90,10 +90,14 @@ class SharedNames(KernelName):
         super().__init__("weft.cuda.shared", "Memory that the threads of a block share.")
         if not TYPE_CHECKING:
             self.array = KernelName("weft.cuda.shared.array")
+            self.swizzled = KernelName("weft.cuda.shared.swizzled")
 
     if TYPE_CHECKING:
 
-        def array(self, shape: Extents, dtype: Any, alignment: int | None = None) -> Any: ...
+        def array(
+            self, shape: Extents, dtype: Any, alignment: int | None = None, *, swizzle: int | None = None
+        ) -> Any: ...
+        def swizzled(self, array: Any, width: int) -> Any: ...
 
 
 class ConstNames(KernelName):

@@ -219,9 +219,9 @@ class SharedNames:
     """`cuda.shared`."""
 
     @staticmethod
-    def array(shape: Any = None, dtype: Any = None, alignment: int | None = None) -> Any:
-        """Return the block's array for this call in the kernel."""
-        del alignment
+    def array(shape: Any = None, dtype: Any = None, alignment: int | None = None, swizzle: int | None = None) -> Any:
+        """Return the block's array for this call in the kernel; a swizzle changes addresses only."""
+        del alignment, swizzle
         block = threads.current().block
         if shape in (0, (0,)):
             kind = dtype_of(dtype)
@@ -231,6 +231,12 @@ class SharedNames:
         if key not in block.arrays:
             block.arrays[key] = _made(shape, dtype)
         return block.arrays[key]
+
+    @staticmethod
+    def swizzled(array: Any, width: int) -> Any:
+        """Return the array: a swizzle changes addresses only."""
+        del width
+        return array
 
 
 class LocalNames:
@@ -260,6 +266,7 @@ class ConstNames:
 NAMES["weft.cuda.shared"], NAMES["weft.cuda.local"], NAMES["weft.cuda.const"] = SharedNames, LocalNames, ConstNames
 for _each, _names in (("shared.array", SharedNames), ("local.array", LocalNames)):
     NAMES[f"weft.cuda.{_each}"] = _names.array
+NAMES["weft.cuda.shared.swizzled"] = SharedNames.swizzled
 NAMES["weft.cuda.const.array_like"] = ConstNames.array_like
 
 
