@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 READ, WRITTEN, RESULT = "r", "w", "o"
 TENSOR, INT, FLOAT, BOOL = "T", "i", "f", "b"
+# The value of `backward` for which the compiler derives the gradients.
+AUTO = "auto"
 
 
 class _Required:
@@ -55,6 +57,8 @@ class Description:
     parameters: list[Parameter]
     launch: str
     outputs: dict[str, str]
+    # Callers do not use what the kernel leaves in the arrays that it writes.
+    discards: bool = False
     native: Operator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -242,7 +246,10 @@ def backward_of(name: str, backward: Any) -> Backward | None:
     if backward is None:
         return None
     if not callable(backward):
-        msg = f"{name}: backward= takes a function of the gradients and the operator's arguments, not {backward!r}"
+        msg = (
+            f"{name}: backward= takes a function of the gradients and the operator's arguments, or 'auto', not "
+            f"{backward!r}"
+        )
         raise TypeError(msg)
     try:
         takes_results = "results" in inspect.signature(backward).parameters

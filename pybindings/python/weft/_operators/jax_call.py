@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft._operators.description import BOOL, FLOAT, INT, RESULT, TENSOR, WRITTEN, backward_of, describe, gradients
+from weft._operators.automatic import jax_backward, no_second_derivative
+from weft._operators.description import (
+    AUTO,
+    BOOL,
+    FLOAT,
+    INT,
+    RESULT,
+    TENSOR,
+    WRITTEN,
+    backward_of,
+    describe,
+    gradients,
+)
 from weft._weft import xla_handlers
 
 if TYPE_CHECKING:
@@ -40,8 +52,10 @@ def as_jax_call(
     if not description.results and not description.written:
         msg = f"{name}: the kernel writes no array, so that a call of it has no result"
         raise ValueError(msg)
-    gradient = backward_of(name, backward)
-    return JaxCall(jax, description, gradient)
+    if backward == AUTO:
+        derived = jax_backward(jax, description, lambda adjoint: JaxCall(jax, adjoint, None))
+        return JaxCall(jax, description, backward_of(name, derived), is_automatic=True)
+    return JaxCall(jax, description, backward_of(name, backward))
 
 
 def _jax(name: str) -> Any:
@@ -76,8 +90,11 @@ class JaxCall:
     returned. It works under `jax.jit`, `jax.vmap`, `jax.shard_map`, and `jax.grad` where it has a `backward`.
     """
 
-    def __init__(self, jax: Any, description: Description, backward: Backward | None) -> None:
+    def __init__(
+        self, jax: Any, description: Description, backward: Backward | None, *, is_automatic: bool = False
+    ) -> None:
         self.name = description.name
+        self._is_automatic = is_automatic
         self.kernel = description.kernel
         self.__name__ = description.kernel.__name__
         self.__doc__ = description.kernel.__doc__
@@ -113,6 +130,8 @@ class JaxCall:
             if "cannot be differentiated" not in str(error):
                 raise
             msg = f"{self.name}: the call has no backward, so that JAX cannot differentiate it: give as_jax_call one"
+            if self._is_automatic:
+                msg = no_second_derivative(self.name)
             raise ValueError(msg) from None
 
     def _call(self, static: Sequence[tuple[int, Any]], *arrays: Any) -> Any:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weft._operators import symbolic
-from weft._operators.description import BOOL, FLOAT, INT, TENSOR, backward_of, describe, gradients
+from weft._operators.automatic import torch_backward
+from weft._operators.description import AUTO, BOOL, FLOAT, INT, TENSOR, backward_of, describe, gradients
 from weft._weft import DirectCall, torch_lacks
 
 if TYPE_CHECKING:
@@ -55,16 +56,25 @@ def as_torch_op(
         raise ValueError(msg)
     torch = _torch(name)
     description = describe(name, kernel, launch, out, signature)
-    gradient = backward_of(name, backward)
-    if gradient is not None and description.written:
+    if backward is not None and description.written:
         wrong = description.written[0].name
         msg = (
             f"{name}: backward= needs an operator that writes no array of its caller, but the kernel writes `{wrong}`: "
             f'give it an output rule, such as out=cuda.like("{description.inputs[0].name}")'
         )
         raise ValueError(msg)
+    if backward == AUTO:
+        backward = torch_backward(torch, description, lambda adjoint: _adjoint(torch, adjoint), _functions)
+    gradient = backward_of(name, backward)
     _register(torch, description, is_differentiable=gradient is not None)
     return TorchOperator(torch, description, gradient)
+
+
+def _adjoint(torch: Any, description: Description) -> Any:
+    """Register an adjoint operator; return torch's operator."""
+    _register(torch, description, is_differentiable=True)
+    namespace, _, short = description.name.partition("::")
+    return getattr(getattr(torch.ops, namespace), short).default
 
 
 def _torch(name: str) -> Any:
@@ -241,7 +251,10 @@ class Batching:
         mask, values = 0, []
         for (index, arg), dim in zip(_numbered(description, args), dims, strict=True):
             parameter = description.parameters[index]
-            if dim is None:
+            if dim is None and parameter in description.written and description.discards:
+                mask |= 1 << index
+                values.append(arg.expand(info.batch_size, *arg.shape).clone())
+            elif dim is None:
                 if parameter in description.written:
                     msg = (
                         f"{description.name}: vmap cannot write `{parameter.name}`, which has no batch: give it one "
@@ -267,7 +280,9 @@ class Batching:
             if not mask >> index & 1:
                 both = both.unsqueeze(1).expand(size, items, *both.shape[1:])
             flat = both.reshape(size * items, *both.shape[2:])
-            if parameter in description.written:
+            if parameter in description.written and description.discards:
+                flat = flat.clone()
+            elif parameter in description.written:
                 if dim is None or not mask >> index & 1:
                     msg = f"{description.name}: vmap cannot write `{parameter.name}`, which has no batch"
                     raise RuntimeError(msg)

@@ -6,6 +6,8 @@ adjoints, and checks the adjoints of a launch.
 
 from __future__ import annotations
 
+import functools
+
 from weft._weft import Dispatcher, interprets_kernels, typeof_value
 
 TYPE_CHECKING = False
@@ -28,7 +30,8 @@ _DROPPED = {
     "out": None,
 }
 
-_FLOATS = {"float32", "float64", "complex64", "complex128"}
+# The elements of arrays that have derivatives.
+FLOATS = {"float32", "float64", "complex64", "complex128"}
 
 
 class Vjp:
@@ -132,13 +135,8 @@ class Vjp:
     def _derived(self, numbers: tuple[int, ...]) -> Dispatcher:
         known = self._by_adjoints.get(numbers)
         if known is None:
-            kernel = self._kernel
-            options = {**kernel.targetoptions, **_DROPPED}
             wrt = [self._params.index(name) for name in self._wrt or ()]
-            known = Dispatcher(
-                kernel.py_func, options, [], kernel.given_source, kernel.cached_source, (list(numbers), wrt)
-            )
-            self._by_adjoints[numbers] = known
+            known = self._by_adjoints[numbers] = adjoint_kernel(self._kernel, numbers, wrt)
         return known
 
     def _launch(self, configuration: Any, args: tuple[Any, ...]) -> None:
@@ -226,11 +224,31 @@ def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
     return Vjp(kernel, (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt))
 
 
+def adjoint_kernel(kernel: Dispatcher, numbers: Sequence[int], wrt: Sequence[int] = ()) -> Dispatcher:
+    """Make the adjoint kernel with adjoints of some parameters, which are its last parameters.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    numbers
+        The parameters that have adjoints.
+    wrt
+        Those whose gradients are requested: it is an error if a derivative by one of them reaches no output.
+    """
+    options = {**kernel.targetoptions, **_DROPPED}
+    made = Dispatcher(
+        kernel.py_func, options, [], kernel.given_source, kernel.cached_source, (list(numbers), list(wrt))
+    )
+    functools.update_wrapper(made, kernel.py_func)
+    return made
+
+
 def _has_derivative(ty: Type) -> bool:
     dtype = getattr(ty, "dtype", None)
     if dtype is None:
         return str(ty) in ("float32", "float64")
-    return str(dtype) in _FLOATS
+    return str(dtype) in FLOATS
 
 
 def _check_adjoint(name: str, value: Any, adjoint: Any) -> None:

@@ -171,7 +171,8 @@ impl Inner {
         let (args, _casts) = dispatcher.get().types_for(given)?;
         let mut capturer = Capturer::<Dispatcher>::new(py);
         let function = capturer.dispatcher(dispatcher)?;
-        if !capturer.links.is_empty() {
+        // An adjoint kernel is not called as a device function.
+        if !capturer.links.is_empty() || dispatcher.get().jit.code.derivative.is_some() {
             return Ok(false);
         }
         let mut jit = dispatcher.get().jit.clone();

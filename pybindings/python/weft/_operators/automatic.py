@@ -1,0 +1,210 @@
+"""`backward="auto"`: an operator's gradients by the adjoint kernel of its kernel, which is an operator itself.
+
+The adjoint operator takes the operator's arguments, its results, and their gradients; it returns an array of zeros to
+which the kernel has added the gradient, for each array of floats that the operator takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._operators.description import READ, RESULT, TENSOR, WRITTEN, Description, Parameter
+from weft._weft import Type, parse_signature
+from weft.cuda._derivatives import FLOATS, adjoint_kernel
+from weft.cuda._rules import like, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+
+class Adjoint:
+    """The adjoint operator of an operator.
+
+    Attributes
+    ----------
+    description
+        The adjoint operator.
+    numbers
+        The parameters of the kernel that have adjoints.
+    """
+
+    def __init__(self, of: Description) -> None:
+        if of.written:
+            msg = (
+                f'{of.name}: backward="auto" needs an operator that writes no array of its caller, but the kernel '
+                f"writes `{of.written[0].name}`: give it an output rule"
+            )
+            raise ValueError(msg)
+        self.of = of
+        self.numbers = [i for i, parameter in enumerate(of.parameters) if _has_derivative(parameter)]
+        for role, what in ((READ, "takes"), (RESULT, "returns")):
+            if not any(of.parameters[number].role == role for number in self.numbers):
+                msg = (
+                    f'{of.name}: backward="auto" needs gradients, but the operator {what} no array of float32, '
+                    "float64, complex64 or complex128"
+                )
+                raise TypeError(msg)
+        self.description = self._described()
+
+    def _described(self) -> Description:
+        of = self.of
+        names = {parameter.name for parameter in of.parameters}
+        parameters = [Parameter(p.name, p.kind, READ, p.dtype, p.default) for p in of.parameters]
+        outputs = {}
+        for number in self.numbers:
+            parameter = of.parameters[number]
+            name = f"{parameter.name}_adjoint"
+            while name in names:
+                name += "_"
+            names.add(name)
+            role = RESULT if parameter.role == READ else WRITTEN
+            parameters.append(Parameter(name, TENSOR, role, parameter.dtype))
+            if role == RESULT:
+                rule = like(parameter.name, fill=0)
+                (made,) = translated(of.kernel.py_func, None, rule)["out"].values()
+                outputs[name] = str(made)
+        signatures = [parse_signature(self._types(signature.args)) for signature in of.signatures]
+        kernel = adjoint_kernel(of.kernel, self.numbers)
+        namespace, colons, short = of.name.rpartition("::")
+        name = f"{namespace}{colons}_{short}_adjoint"
+        return Description(name, kernel, signatures, parameters, of.launch, outputs, discards=True)
+
+    def _types(self, args: Sequence[Type]) -> tuple[Type, ...]:
+        adjoints = (Type.make_array(args[i].dtype, args[i].ndim, args[i].layout, False) for i in self.numbers)
+        return (*args, *adjoints)
+
+    @property
+    def takes_results(self) -> bool:
+        """Whether a result has no gradient that stands for it: the kernel reads the extents of its results."""
+        results = [i for i, parameter in enumerate(self.of.parameters) if parameter.role == RESULT]
+        return not set(results) <= set(self.numbers)
+
+    def arguments(self, given: Sequence[Any], results: Any) -> list[Any]:
+        """Return the arguments of the adjoint operator.
+
+        Parameters
+        ----------
+        given
+            The gradients of the results, and the operator's arguments.
+        results
+            The results, or None if their gradients stand for them.
+        """
+        parameters = self.of.parameters
+        count = len(self.of.results)
+        grads, inputs = list(given[:count]), iter(given[count:])
+        made = grads if results is None else list(results) if isinstance(results, (tuple, list)) else [results]
+        stand_ins = iter(made)
+        args = [next(stand_ins if parameter.role == RESULT else inputs) for parameter in parameters]
+        by_result = [i for i, parameter in enumerate(parameters) if parameter.role == RESULT]
+        return [*args, *(grad for i, grad in zip(by_result, grads, strict=True) if i in self.numbers)]
+
+    def gradients(self, found: Any) -> list[Any]:
+        """Return the gradients of the operator's arrays, None for those without one.
+
+        Parameters
+        ----------
+        found
+            The gradients of those that have one, in order.
+        """
+        rest = iter(found if isinstance(found, (tuple, list)) else (found,))
+        arrays = [i for i, p in enumerate(self.of.parameters) if p.role == READ and p.kind == TENSOR]
+        return [next(rest) if i in self.numbers else None for i in arrays]
+
+
+def _has_derivative(parameter: Parameter) -> bool:
+    return parameter.kind == TENSOR and str(parameter.dtype) in FLOATS
+
+
+def no_second_derivative(name: str) -> str:
+    """Return the message about a gradient of an adjoint operator.
+
+    Parameters
+    ----------
+    name
+        The operator.
+    """
+    return (
+        f'{name}: backward="auto" has no second derivative: give the operator a backward= function of differentiable '
+        "operations"
+    )
+
+
+def torch_backward(torch: Any, of: Description, register: Callable[[Description], Any], functions: Any) -> Any:
+    """Return the function for the gradients of an operator of PyTorch.
+
+    Parameters
+    ----------
+    torch
+        The module.
+    of
+        The operator.
+    register
+        Registers an operator, and returns it.
+    functions
+        Makes autograd functions around an operator.
+    """
+    adjoint = Adjoint(of)
+    op = register(adjoint.description)
+    is_compiling = torch.compiler.is_compiling
+    written = len([p for p in adjoint.description.parameters if p.role == WRITTEN])
+
+    def functional(*args: Any) -> Any:
+        plain = [
+            arg.resolve_conj().resolve_neg().contiguous() if isinstance(arg, torch.Tensor) else arg for arg in args
+        ]
+        # The kernel overwrites these.
+        plain[-written:] = [grad.clone() for grad in plain[-written:]]
+        return op(*plain)
+
+    def refuse(*_args: Any) -> Any:
+        raise RuntimeError(no_second_derivative(of.name))
+
+    function, _ = functions(torch, adjoint.description, functional, (refuse, False))
+
+    def backward(*given: Any) -> list[Any]:
+        args = adjoint.arguments(given, None)
+        return adjoint.gradients(functional(*args) if is_compiling() else function.apply(*args))
+
+    def backward_of_results(*given: Any, results: Any) -> list[Any]:
+        args = adjoint.arguments(given, results)
+        return adjoint.gradients(functional(*args) if is_compiling() else function.apply(*args))
+
+    return backward_of_results if adjoint.takes_results else backward
+
+
+def jax_backward(jax: Any, of: Description, make: Callable[[Description], Any]) -> Any:
+    """Return the function for the gradients of a call of JAX.
+
+    Parameters
+    ----------
+    jax
+        The module.
+    of
+        The call.
+    make
+        Makes a call of JAX.
+    """
+    adjoint = Adjoint(of)
+    call = make(adjoint.description)
+    roles = [p.role for p in adjoint.description.parameters if p.role != READ]
+
+    def conjugate(value: Any) -> Any:
+        return jax.numpy.conj(value) if jax.numpy.iscomplexobj(value) else value
+
+    def backward(*given: Any, results: Any) -> list[Any]:
+        count = len(of.results)
+        grads = [conjugate(grad) for grad in given[:count]]
+        for parameter, value in zip(of.inputs, given[count:], strict=True):
+            if parameter.kind != TENSOR and hasattr(value, "aval"):
+                msg = (
+                    f'{of.name}: backward="auto" needs the value of `{parameter.name}` when JAX traces the call: make '
+                    "it a static argument, or pass an array of one element"
+                )
+                raise TypeError(msg)
+        returned = call(*adjoint.arguments([*grads, *given[count:]], results if adjoint.takes_results else None))
+        several = returned if isinstance(returned, (tuple, list)) else (returned,)
+        found = [conjugate(one) for one, role in zip(several, roles, strict=True) if role == RESULT]
+        return adjoint.gradients(found)
+
+    return backward

@@ -1,0 +1,202 @@
+"""`backward="auto"`: gradients of operators of PyTorch and calls of JAX, by adjoint kernels, in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from weft import cuda
+
+# PyTorch's and JAX's CPU are tested, as in the other tests of operators.
+pytestmark = pytest.mark.cpu
+
+
+@cuda.jit
+def waves(x, w, a, squares, sums):
+    """Two results; every thread reads the whole of `w`."""
+    i = cuda.grid(1)
+    if i < x.size:
+        s = 0.0
+        for k in range(w.size):
+            s += w[k] * math.sin(x[i] * (k + 1))
+        squares[i] = s * s * a
+        sums[i] = s
+
+
+@cuda.jit
+def taken(x, index, out, last):
+    """An array without derivative, and a result without one."""
+    i = cuda.grid(1)
+    if i < index.size:
+        out[i] = x[index[i]] * x[index[i]]
+        last[i] = index[i] + 1
+
+
+@cuda.jit
+def squared(z, out):
+    i = cuda.grid(1)
+    if i < z.size:
+        out[i] = z[i] * z[i] * (1 + 2j)
+
+
+WAVES = {
+    "launch": lambda x: ((x.size + 127) // 128, 128),
+    "out": {"squares": cuda.like("x"), "sums": cuda.like("x")},
+    "backward": "auto",
+    "signature": "void(float64[:], float64[:], float64, float64[:], float64[:])",
+}
+TAKEN = {
+    "launch": lambda index: ((index.size + 127) // 128, 128),
+    "out": {"out": cuda.like("index", dtype="x"), "last": cuda.like("index")},
+    "backward": "auto",
+    "signature": "void(float64[:], int64[:], float64[:], int64[:])",
+}
+SQUARED = {
+    "launch": lambda z: (1, 64),
+    "out": cuda.like("z"),
+    "backward": "auto",
+    "signature": "void(complex128[:], complex128[:])",
+}
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.fixture(scope="module")
+def jax():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture(scope="module")
+def of_torch(torch):
+    """The operator, and arguments for it."""
+    op = waves.as_torch_op("weft_tests::waves", **WAVES)
+    generator = torch.Generator().manual_seed(1)
+    x, w = (torch.rand(n, dtype=torch.float64, generator=generator) for n in (7, 3))
+    return op, x.requires_grad_(), w.requires_grad_()
+
+
+def test_torch_gradients_are_those_of_differences(torch, of_torch):
+    op, x, w = of_torch
+    assert torch.autograd.gradcheck(lambda x, w: op(x, w, 1.3), (x, w))
+    # Strided arguments, a gradient that is expanded, and a result without a gradient.
+    assert torch.autograd.gradcheck(lambda x, w: op(x[::2], w.flip(0), 1.3)[1].sum(), (x, w))
+    assert torch.autograd.gradcheck(squared.as_torch_op("weft_tests::squared", **SQUARED), (x + 1j * x.flip(0),))
+
+
+def test_torch_arrays_of_integers_have_no_gradients(torch, of_torch):
+    op, x = taken.as_torch_op("weft_tests::taken", **TAKEN), of_torch[1]
+    index = torch.tensor([1, 0, 1, 5])
+    assert torch.autograd.gradcheck(lambda x: op(x, index)[0], (x,))
+
+
+def test_torch_transformations(torch, of_torch):
+    op, x, w = of_torch
+
+    def loss(x):
+        return op(x, w.detach(), 1.3)[0].sum()
+
+    x = x.detach()
+    rows = torch.stack([x, 2 * x, -x])
+    of_rows = torch.stack([torch.func.grad(loss)(row) for row in rows])
+    torch.testing.assert_close(torch.vmap(torch.func.grad(loss))(rows), of_rows)
+    assert torch.func.jacrev(lambda x: op(x, w.detach(), 1.3)[0])(x).shape == (7, 7)
+    compiled = torch.compile(lambda x: op(x, w, 1.3)[0].sum(), backend="aot_eager", fullgraph=True)
+    ours = x.clone().requires_grad_()
+    compiled(ours).backward()
+    torch.testing.assert_close(ours.grad, of_rows[0])
+
+
+def test_torch_has_no_second_derivative(torch, of_torch):
+    op, x, w = of_torch
+    (first,) = torch.autograd.grad(op(x, w, 1.3)[0].sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r'weft_tests::waves: backward="auto" has no second derivative'):
+        first.sum().backward()
+
+
+def test_jax_gradients_are_those_of_differences(jax):
+    from jax.test_util import check_grads
+
+    op = waves.as_jax_call(**WAVES)
+    random = np.random.default_rng(1).random
+    x, w = jax.numpy.asarray(random(7)), jax.numpy.asarray(random(3))
+    check_grads(lambda x, w: op(x, w, 1.3), (x, w), 1, modes=["rev"])
+
+    def loss(x):
+        return op(x, w, 1.3)[0].sum()
+
+    rows = jax.numpy.stack([x, 2 * x, -x])
+    of_rows = jax.numpy.stack([jax.jit(jax.grad(loss))(row) for row in rows])
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss))(rows), of_rows)
+    with pytest.raises(TypeError, match=r'waves: backward="auto" needs the value of `a` when JAX traces the call'):
+        jax.jit(jax.grad(lambda x, a: op(x, w, a)[0].sum()))(x, 1.3)
+    with pytest.raises(ValueError, match=r'waves: backward="auto" has no second derivative'):
+        jax.grad(lambda x: jax.grad(loss)(x).sum())(x)
+
+
+def test_jax_complex_numbers_and_integers(jax):
+    z = jax.numpy.asarray(np.random.default_rng(1).random(5) + 0.3j)
+    op = squared.as_jax_call(**SQUARED)
+    ours = jax.grad(lambda z: jax.numpy.abs(op(z)).sum())(z)
+    theirs = jax.grad(lambda z: jax.numpy.abs(z * z * (1 + 2j)).sum())(z)
+    np.testing.assert_allclose(ours, theirs)
+    op, x, index = taken.as_jax_call(**TAKEN), jax.numpy.arange(6.0), jax.numpy.asarray([1, 0, 1, 5])
+    np.testing.assert_array_equal(jax.grad(lambda x: op(x, index)[0].sum())(x), [0, 4, 0, 0, 0, 10])
+
+
+@pytest.mark.parametrize("how", ["torch", "jax"])
+def test_what_has_no_gradients(how, request):
+    request.getfixturevalue(how)
+
+    def made(name, kernel, **options):
+        if how == "torch":
+            return kernel.as_torch_op(f"weft_tests::{name}", **options)
+        return kernel.as_jax_call(**options, name=name)
+
+    launch = {"launch": lambda x: (1, 64), "backward": "auto"}
+
+    @cuda.jit
+    def kernel(x, out):
+        out[cuda.grid(1)] = x[cuda.grid(1)]
+
+    with pytest.raises(ValueError, match=r"in_place: .*the kernel writes `out`: give it an output rule"):
+        made("in_place", kernel, signature="void(float64[:], float64[:])", **launch)
+    rule = cuda.like("x")
+    with pytest.raises(TypeError, match=r"integers: .*the operator takes no array of float32, float64"):
+        made("integers", kernel, signature="void(int64[:], float64[:])", out=cuda.like("x", dtype=np.float64), **launch)
+    with pytest.raises(TypeError, match=r"to_integers: .*the operator returns no array of float32, float64"):
+        made(
+            "to_integers", kernel, signature="void(float64[:], int64[:])", out=cuda.like("x", dtype=np.int64), **launch
+        )
+    with pytest.raises(TypeError, match=r"backward= takes a function .*, or 'auto', not 'automatic'"):
+        made("no", kernel, signature="void(float64[:], float64[:])", out=rule, launch=(1, 1), backward="automatic")
+
+    @cuda.jit
+    def shared(x, out):
+        tile = cuda.shared.array(64, np.float64)
+        tile[cuda.grid(1)] = x[cuda.grid(1)]
+        cuda.syncthreads()
+        out[cuda.grid(1)] = tile[0]
+
+    op = made("barrier", shared, signature="void(float64[:], float64[:])", out=rule, **launch)
+    with pytest.raises(Exception, match=r"(?s)_barrier_adjoint: .*E0401.*cuda.syncthreads\(\)"):
+        _gradient(how, op)
+
+
+def _gradient(how, op):
+    if how == "torch":
+        import torch
+
+        x = torch.ones(64, dtype=torch.float64, requires_grad=True)
+        op(x).sum().backward()
+    else:
+        import jax
+
+        jax.grad(lambda x: op(x).sum())(jax.numpy.ones(64))
