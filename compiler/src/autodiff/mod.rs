@@ -11,7 +11,9 @@
 mod activity;
 mod arrays;
 mod build;
+mod early_loads;
 mod loops;
+mod merge_additions;
 mod own_elements;
 mod plan;
 mod refusals;
@@ -34,10 +36,14 @@ use crate::{
     diagnostic::{Code, Diagnostic},
     inline,
     ir::{Module, StmtKind, for_each_expr_of_stmt, for_each_stmt},
+    normalize::unroll,
     passes,
     request::Derivative,
     source::{Origin, Span},
 };
+
+/// The most iterations of a loop that is unrolled first: the values of its iterations are then in registers.
+const MOST_UNROLLED: usize = 8;
 
 /// Replaces a module's kernel by its adjoint kernel.
 ///
@@ -56,6 +62,9 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     inline::without_returns(&mut module.functions[kernel]);
     passes::simplify(module);
     let mut function = module.functions[kernel].clone();
+    let mut body = std::mem::take(&mut function.body);
+    unroll::write_out_up_to(&mut function, &module.constants, &mut body, MOST_UNROLLED);
+    function.body = body;
     let (list, loops) = build::record(&mut function)?;
     let arrays = Arrays::new(&function, &module.params, &derivative.of);
     let activity = activity::find(&function, &arrays, &list)?;
@@ -70,8 +79,12 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     let plan = plan::plan(tape, &mut function.clone(), &written, &list, loops)?;
     let plain = own_elements::plain(tape, &list);
     let mut adjoint = function.clone();
-    reverse::emit(tape, &plan, &plain, &list, &mut adjoint);
+    reverse::emit(tape, &plan, &list, &mut adjoint);
+    merge_additions::run(&mut adjoint, &arrays);
+    merge_additions::without_atomics(&mut adjoint, &arrays, &plain);
+    early_loads::run(&mut adjoint, &arrays);
     module.functions[kernel] = adjoint;
+    module.is_adjoint = true;
     Ok(())
 }
 

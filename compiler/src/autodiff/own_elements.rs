@@ -4,8 +4,9 @@
 //! y[i] = a * x[i]       x.adjoint[i] += a * y.adjoint[i]
 //! ```
 //!
-//! Legal if each thread loads an array only at indices at which it also stores to one other array: the kernel has no
-//! races, so no two threads store to the same element, and so no two threads load the same element.
+//! Legal if each thread loads an array only at indices among which are all those of an element of one other array that it
+//! stores to, in the same dimensions for all loads, such as `a[i, k]` beside `y[i]`: the kernel has no races, so no two
+//! threads store to the same element, and so no two threads load the same element.
 //!
 //! Profitable always: an atomic operation is never faster than a load and a store.
 
@@ -23,6 +24,9 @@ use crate::{
 
 /// Indices of an element, with the array's parameter.
 type Element = (u32, Vec<ExprId>);
+
+/// An array to which a thread stores, and the dimensions of the loaded array that have the stored element's indices.
+type Stored = (u32, Vec<usize>);
 
 /// The arrays whose gradients need no atomic operations, by the number of the parameter.
 pub(super) fn plain(tape: Tape<'_>, list: &List) -> Vec<u32> {
@@ -44,7 +48,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// Finds the arrays to which a thread stores wherever it loads an element of the array. `stores` are those of the
     /// lists around: a thread that runs a list runs all of it.
-    fn list(&self, list: &List, stores: &mut Vec<Element>, found: &mut Option<BTreeSet<u32>>) {
+    fn list(&self, list: &List, stores: &mut Vec<Element>, found: &mut Option<BTreeSet<Stored>>) {
         let outer = stores.len();
         for node in list {
             if let Node::Store(write) = node {
@@ -76,17 +80,26 @@ impl Finder<'_> {
         stores.truncate(outer);
     }
 
-    fn load(&self, pointer: ExprId, stores: &[Element], found: &mut Option<BTreeSet<u32>>) {
+    fn load(&self, pointer: ExprId, stores: &[Element], found: &mut Option<BTreeSet<Stored>>) {
         let indices = self.tape.arrays.indices(self.tape.function, pointer);
-        let matches = |(_, stored): &&Element| {
-            indices.as_ref().is_some_and(|(_, own)| {
-                own.len() == stored.len() && own.iter().zip(stored).all(|(&a, &b)| same(self.tape.function, a, b))
-            })
-        };
-        let here: BTreeSet<u32> = stores.iter().filter(matches).map(|&(param, _)| param).collect();
+        let own = indices.map(|(_, own)| own).unwrap_or_default();
+        let here: BTreeSet<Stored> =
+            stores.iter().filter_map(|(param, stored)| Some((*param, self.dimensions(&own, stored)?))).collect();
         *found = Some(match found.take() {
-            Some(before) => before.intersection(&here).copied().collect(),
+            Some(before) => before.intersection(&here).cloned().collect(),
             None => here,
         });
+    }
+
+    /// The dimensions in which a load has the indices of a stored element, if it has all of them.
+    fn dimensions(&self, own: &[ExprId], stored: &[ExprId]) -> Option<Vec<usize>> {
+        let mut dimensions: Vec<usize> = Vec::new();
+        for &index in stored {
+            let is_free = |dimension: &usize| !dimensions.contains(dimension);
+            let same = |&dimension: &usize| same(self.tape.function, own[dimension], index);
+            let found = (0..own.len()).filter(is_free).find(same)?;
+            dimensions.push(found);
+        }
+        Some(dimensions)
     }
 }

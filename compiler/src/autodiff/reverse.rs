@@ -24,11 +24,10 @@ use crate::{
 };
 
 /// Emits the adjoint of a tape as the body of a function.
-pub(super) fn emit(tape: Tape<'_>, plan: &Plan, plain: &[u32], list: &List, function: &mut Function) {
+pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function) {
     let mut emitter = Emitter {
         tape,
         plan,
-        plain,
         function,
         adjoints: BTreeMap::new(),
         assigned: Values::new(),
@@ -45,8 +44,6 @@ struct Emitter<'a> {
     /// The tape, with the function as it was when the tape was planned.
     tape: Tape<'a>,
     plan: &'a Plan,
-    /// The arrays whose gradient needs no atomic operations, by the number of the parameter.
-    plain: &'a [u32],
     function: &'a mut Function,
     /// The adjoint of each value.
     adjoints: BTreeMap<LocalId, LocalId>,
@@ -196,23 +193,15 @@ impl Emitter<'_> {
             if let Some(local) = self.take(value) {
                 let pointer = self.read(array, span);
                 let term = self.read(local, span);
-                self.accumulate(pointer, term, false, span);
+                self.accumulate(pointer, term, span);
             }
         }
     }
 
     /// `*pointer += term`.
-    fn accumulate(&mut self, pointer: ExprId, term: ExprId, is_plain: bool, span: Span) {
-        if is_plain {
-            let ty = self.function.exprs[term].ty;
-            let again = self.function.copy_expr(pointer);
-            let old = self.expr(ExprKind::Load(again, Align::Natural), ty, span);
-            let value = self.binary(BinaryOp::Add, old, term, span);
-            self.push(StmtKind::Store { pointer, value, align: Align::Natural }, span);
-        } else {
-            let op = Op::atomic(AtomicOp::Add);
-            self.push(StmtKind::Op { op, results: Vec::new(), args: vec![pointer, term] }, span);
-        }
+    fn accumulate(&mut self, pointer: ExprId, term: ExprId, span: Span) {
+        let op = Op::atomic(AtomicOp::Add);
+        self.push(StmtKind::Op { op, results: Vec::new(), args: vec![pointer, term] }, span);
     }
 
     /// The address of the adjoint of an element.
@@ -393,11 +382,9 @@ impl Emitter<'_> {
     fn reverse_define(&mut self, to: LocalId, value: ExprId, span: Span) {
         let Some(adjoint) = self.take(to) else { return };
         if let Class::Load(pointer) = self.function.class(value) {
-            let param = self.tape.arrays.memory(self.tape.function, pointer);
-            let is_plain = matches!(param, super::arrays::Memory::Param(param) if self.plain.contains(&param));
             let shadow = self.shadow(pointer);
             let term = self.read(adjoint, span);
-            return self.accumulate(shadow, term, is_plain, span);
+            return self.accumulate(shadow, term, span);
         }
         for (operand, of) in edges(self.tape.function, value) {
             if self.receives(of)

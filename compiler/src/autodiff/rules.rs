@@ -112,7 +112,8 @@ pub(super) const fn math(function: MathFn) -> Rule {
     use std::f64::consts::{LN_2, LN_10};
     match function {
         MathFn::Sqrt | MathFn::SqrtRn | MathFn::SqrtRz | MathFn::SqrtRd | MathFn::SqrtRu => {
-            Partials(&[Op(Div, &Op(Mul, &G, &K(0.5)), &Y)])
+            // The numerator is not the adjoint, which is often 0: a GPU divides 0 by a slow path.
+            Partials(&[Op(Mul, &G, &Op(Div, &K(0.5), &Y))])
         }
         MathFn::Cbrt => Partials(&[Op(Div, &G, &Op(Mul, &K(3.0), &Op(Mul, &Y, &Y)))]),
         MathFn::Exp => Partials(&[Op(Mul, &G, &Y)]),

@@ -68,6 +68,8 @@ pub struct Module {
     pub structure: Structure,
     /// Results must have the same bits on every target: a pass replaces operations whose results depend on the target.
     pub reproducible: bool,
+    /// The kernel is an adjoint kernel: its arrays do not overlap, and nothing observes when it adds to gradients.
+    pub is_adjoint: bool,
     /// Largest alignment in bytes that arrays in dynamic shared memory need.
     pub dynamic_shared_align: u64,
     /// The files that spans refer to.

@@ -74,7 +74,17 @@ pub(crate) fn write_out_indexing(function: &mut Function, constants: &Arena<Cons
 
 /// Also unrolls loops of few iterations.
 pub(crate) fn write_out_short(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) {
-    all(function, constants, body, UnrolledLoops::Short);
+    write_out_up_to(function, constants, body, MAX_SHORT_TRIP_COUNT);
+}
+
+/// As [`write_out_short`], with another highest trip count.
+pub(crate) fn write_out_up_to(
+    function: &mut Function,
+    constants: &Arena<ConstantArray>,
+    body: &mut Block,
+    max_trip_count: usize,
+) {
+    all(function, constants, body, UnrolledLoops::Short { max_trip_count });
 }
 
 fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, loops: UnrolledLoops) {
@@ -88,7 +98,8 @@ pub(crate) fn copied(function: &mut Function, constants: &Arena<ConstantArray>, 
     let mut own = BTreeSet::new();
     for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
     let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let mut all = Unroller { function, constants, mentions: Vec::new(), loops: UnrolledLoops::Short };
+    let mut all =
+        Unroller { function, constants, mentions: Vec::new(), loops: UnrolledLoops::Short { max_trip_count: 0 } };
     body.iter().map(|stmt| all.stmt(&substitution, stmt)).collect()
 }
 
@@ -130,7 +141,7 @@ enum UnrolledLoops {
     /// threads wait for.
     Useful { more_waits: usize },
     /// Those, except with such operations, and all others of few iterations.
-    Short,
+    Short { max_trip_count: usize },
     /// Those that index thread-local arrays, and the loops inside. The copies may add `more_exprs` expressions.
     OfLocalArrays { more_exprs: usize },
 }
@@ -163,7 +174,7 @@ impl UnrolledLoops {
     fn spend(&mut self, unrolled: &UnrolledLoop) {
         match self {
             Self::Useful { more_waits } => *more_waits -= unrolled.more_waits,
-            Self::Short => {}
+            Self::Short { .. } => {}
             Self::OfLocalArrays { more_exprs } => *more_exprs -= unrolled.more_exprs,
         }
     }
@@ -236,7 +247,7 @@ impl Unroller<'_> {
         });
         let may_pay = match self.loops {
             UnrolledLoops::Useful { .. } => reads_table || exchanges > 0,
-            UnrolledLoops::Short => true,
+            UnrolledLoops::Short { .. } => true,
             UnrolledLoops::OfLocalArrays { .. } => indexes,
         };
         if !is_simple || !may_pay {
@@ -250,8 +261,8 @@ impl Unroller<'_> {
             UnrolledLoops::Useful { more_waits: most } => {
                 (reads_table || trip_count <= MAX_WARP_TRIP_COUNT) && more_waits <= most && more_exprs <= MAX_EXPRS
             }
-            UnrolledLoops::Short => {
-                (reads_table || trip_count <= MAX_SHORT_TRIP_COUNT) && more_waits == 0 && more_exprs <= MAX_EXPRS
+            UnrolledLoops::Short { max_trip_count } => {
+                (reads_table || trip_count <= max_trip_count) && more_waits == 0 && more_exprs <= MAX_EXPRS
             }
             UnrolledLoops::OfLocalArrays { more_exprs: most } => more_exprs <= most,
         };

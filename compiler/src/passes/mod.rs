@@ -8,6 +8,7 @@ mod access;
 mod assumptions;
 mod bound_stores;
 mod coarsen;
+mod combine_additions;
 mod drop_dead;
 mod drop_dead_params;
 mod fold_temps;
@@ -149,6 +150,14 @@ pub const PASSES: &[Pass] = &[
         sanitized: false,
         estimates: false,
         why_here: "needs dead assignments gone; a slot that is not passed costs nothing at launch",
+    },
+    Pass {
+        name: "combine_additions",
+        run: combine_additions::run,
+        targets: Targets::Nvptx,
+        sanitized: false,
+        estimates: false,
+        why_here: "after drop_dead, so that a combined addition is live; before unroll, which sees the size of bodies with it",
     },
     Pass {
         name: "unroll",

@@ -13,7 +13,7 @@ def loops_adjoint(u, w, out):
         for k in range(w.size):
             s += w[k] * u[i, k]
         v = s
-        for k in range(4):
+        for k in range(12):
             v = math.sin(v) * w[k]
         if v > 0.5:
             out[i] = v

@@ -252,6 +252,68 @@ def fortran(x, out):
         out[j, i] = x[i, j] * x[i, j]
 
 
+@cuda.jit
+def filtered(a, b, u, w, out):
+    for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        out[i] = a * (w[0] * u[i] + w[1] * u[i + 1]) + b * w[0] * u[i] if u[i] > 0.3 else w[2] * u[i + 1]
+
+
+@cuda.jit
+def matvec(a, x, y):
+    i = cuda.grid(1)
+    if i < a.shape[0]:
+        s = 0.0
+        for j in range(a.shape[1]):
+            if a[i, j] < 0.9:
+                s += a[i, j] * x[j] * x[0]
+        y[i] = s
+
+
+@cuda.jit
+def convolved_2d(u, w, out):
+    x, y = cuda.grid(2)
+    if y < out.shape[0] and x < out.shape[1]:
+        s = 0.0
+        for k in range(w.shape[0]):
+            for j in range(w.shape[1]):
+                s += w[k, j] * u[y + k, x + j]
+        out[y, x] = s
+
+
+@cuda.jit
+def row_factors(f, x, out):
+    i, j = cuda.grid(2)
+    if j < x.shape[0] and i < x.shape[1]:
+        out[j, i] = f[j] * x[j, i] if x[j, i] > 0.1 else f[j] * f[j]
+
+
+@cuda.jit
+def crossed(a, y):
+    """Another thread loads `a[j, i]`, too."""
+    i = cuda.grid(1)
+    if i < a.shape[0]:
+        s = 0.0
+        for j in range(a.shape[1]):
+            s += a[i, j] * a[j, i]
+        y[i] = s
+
+
+@cuda.jit
+def both(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        if i % 3 == 0:
+            s = x[i // 2] * 2
+        else:
+            s = math.sin(x[i // 2])
+        for k in range(i % 4):
+            s += x[i // 2] * x[k]
+            x_k = x[k]
+            if x_k < 0.5:
+                break
+        out[i] = s * x[i // 2]
+
+
 CASES = {
     "saxpy": (saxpy, 2, 32, (1.7, uniform(N), uniform(N + 1)[:N]), ["y"]),
     "called": (called, 2, 32, (1.7, uniform(N), np.zeros(N)), ["y"]),
@@ -275,13 +337,19 @@ CASES = {
     "complex": (complex_numbers, 2, 32, (uniform(N) + 1j * uniform(N + 1)[1:], np.zeros(N, complex)), ["out"]),
     "elements": (elements, 1, 8, (uniform(30, 5), np.zeros((30, 5))), ["out"]),
     "gathered": (gathered, 2, 32, (uniform(N), np.arange(N) * 7 % N, np.zeros(N)), ["out"]),
+    "filtered": (filtered, 2, 48, (0.7, 1.1, uniform(141), uniform(3), np.zeros(140)), ["out"]),
+    "matvec": (matvec, 3, 64, (uniform(150, 90), uniform(90), np.zeros(150)), ["y"]),
+    "convolved_2d": (convolved_2d, (1, 5), (32, 2), (uniform(12, 34), uniform(3, 3), np.zeros((10, 32))), ["out"]),
+    "row_factors": (row_factors, (2, 3), (32, 4), (uniform(11), uniform(11, 50), np.zeros((11, 50))), ["out"]),
+    "crossed": (crossed, 3, 32, (uniform(80, 80), np.zeros(80)), ["y"]),
+    "both": (both, 2, 64, (uniform(100), np.zeros(100)), ["out"]),
     "fortran": (fortran, 1, (8, 8), (np.asfortranarray(uniform(5, 6)), np.zeros((6, 5))), ["out"]),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_are_those_of_differences(case):
-    # All together: 10 s.
+    # All together: 14 s.
     kernel, grid, block, args, outputs = CASES[case]
     given = check(kernel, grid, block, args, outputs)
     if case not in {"histogram", "saxpy", "in_place", "stencil"}:
@@ -318,6 +386,21 @@ def test_an_accumulated_element_keeps_its_adjoint():
     dh = weights.copy()
     cuda.vjp(histogram)[2, 32](x, w, h, np.zeros(N), np.zeros(N), dh)
     np.testing.assert_array_equal(dh, weights)
+
+
+def test_additions_of_many_threads():
+    """Sums over warps, blocks and the grid, with a last warp that has fewer lanes."""
+    n = 3000
+    a, x, y = 2.0, uniform(n), np.zeros(n)
+    for block in (1, 31, 32, 100, 128, 1024):
+        da, dx, dy = np.zeros(1), np.zeros(n), np.ones(n)
+        cuda.vjp(saxpy)[(n + block - 1) // block, block](a, x, y, da, dx, dy)
+        np.testing.assert_allclose(da, x.sum())
+    u, w = uniform(n + 6), uniform(7)
+    du, dw = np.zeros(n + 6), np.zeros(7)
+    cuda.vjp(convolved)[24, 128](u, w, np.zeros(n), du, dw, np.ones(n))
+    s = np.convolve(u, w[::-1], "valid")
+    np.testing.assert_allclose(dw, [(2 * s * u[k : k + n]).sum() for k in range(7)])
 
 
 def test_gradients_are_added():
