@@ -19,7 +19,12 @@
 //! Profitable for loops that
 //! - read a constant table (`cy` above): the elements become constants, so that index-set splitting can recognize which
 //!   neighbors an iteration accesses; LLVM would unroll the loop only after index-set splitting;
+//! - select an element of a tuple by a counter, which would be a comparison with each index in each iteration;
+//! - divide a counter (`k // 3`, `k % 3`) and test or clamp an index, which is then one of a neighbor;
 //! - exchange values in a warp: the distance of a shuffle becomes a constant, for which the lanes' cells are contiguous.
+//!
+//! Where only what becomes a constant pays, the loop is unrolled on trial, with the loops inside, and stays as it is if
+//! fewer such operations than iterations became constants, or if the folded copies are too long ([`MAX_FOLDED_EXPRS`]).
 //!
 //! [`write_out_short`] also unrolls other loops of few iterations, and [`write_out_indexing`] those over thread-local arrays
 //! whose elements become locals. Loops with other operations ([`StmtKind::Op`]), such as barriers of the block, remain.
@@ -32,9 +37,10 @@ use crate::{
     analysis::{Interval, any_expr, escapes, for_each_mention},
     ir::{
         Arena, BinaryOp, Block, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Op, Space,
-        Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,
-        for_each_stmt_mut,
+        Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
+        for_each_stmt,
     },
+    normalize::drop_unread::drop_unread,
     source::Span,
 };
 
@@ -43,6 +49,19 @@ const MAX_TRIP_COUNT: usize = 32;
 
 /// Most expressions of all copies of a body together.
 const MAX_EXPRS: usize = 1200;
+
+/// Highest trip count of a loop that is unrolled because of what becomes a constant.
+const MAX_FOLDED_TRIP_COUNT: usize = 64;
+
+/// Most expressions of the copies of such a loop, after folding.
+const MAX_FOLDED_EXPRS: usize = 2500;
+
+/// Most expressions of the copies of a loop that pays anyway, if loops inside are unrolled, too. More of them take LLVM
+/// long, and LLVM unrolls the loops inside by itself.
+const MAX_NESTED_EXPRS: usize = 600;
+
+/// Most expressions of a trial, with those that folding leaves unread.
+const MAX_TRIAL_EXPRS: usize = 16000;
 
 /// Most expressions that the copies of loops over thread-local arrays add to a kernel.
 const MAX_INDEXING_EXPRS: usize = 16000;
@@ -90,7 +109,12 @@ pub(crate) fn write_out_up_to(
 fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block, loops: UnrolledLoops) {
     let mut mentions = vec![0_u32; function.locals.len()];
     for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-    Unroller { function, constants, mentions, loops }.list(body);
+    let mut unroller = Unroller::new(function, constants, loops);
+    unroller.temporaries = temporaries_of_loops(unroller.function, &mentions, body);
+    unroller.list(body);
+    if unroller.folded > 0 {
+        drop_unread(unroller.function, body);
+    }
 }
 
 /// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
@@ -98,9 +122,8 @@ pub(crate) fn copied(function: &mut Function, constants: &Arena<ConstantArray>, 
     let mut own = BTreeSet::new();
     for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
     let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let mut all =
-        Unroller { function, constants, mentions: Vec::new(), loops: UnrolledLoops::Short { max_trip_count: 0 } };
-    body.iter().map(|stmt| all.stmt(&substitution, stmt)).collect()
+    let short = UnrolledLoops::Short { max_trip_count: MAX_SHORT_TRIP_COUNT };
+    Unroller::new(function, constants, short).block(&substitution, body)
 }
 
 /// The constant that a local has after these statements.
@@ -149,9 +172,14 @@ enum UnrolledLoops {
 struct Unroller<'a> {
     function: &'a mut Function,
     constants: &'a Arena<ConstantArray>,
-    /// How often the body mentions a local, by index, for the locals that it had at first.
-    mentions: Vec<u32>,
+    /// Locals that each iteration of a loop assigns before it reads them, and that the kernel mentions only in that loop.
+    temporaries: BTreeSet<LocalId>,
     loops: UnrolledLoops,
+    /// How many operations became constants that cost more than arithmetic: loads of constant tables, selections among
+    /// the elements of a tuple, divisions, and branches.
+    folded: usize,
+    /// How many expressions the function had before the outermost loop that is being copied.
+    trial: Option<usize>,
 }
 
 /// A loop to unroll.
@@ -165,11 +193,21 @@ struct UnrolledLoop {
     own: Vec<LocalId>,
     /// How many operations that threads wait for the copies add.
     more_waits: usize,
-    /// How many expressions the copies have.
+    /// How many expressions the copies have, without folding.
     more_exprs: usize,
+    /// It pays whatever becomes a constant in the copies.
+    pays: bool,
 }
 
 impl UnrolledLoops {
+    /// Whether loops inside the copies are unrolled, too.
+    fn is_nested(self) -> bool {
+        match self {
+            Self::Useful { .. } | Self::OfLocalArrays { .. } => true,
+            Self::Short { .. } => false,
+        }
+    }
+
     /// Notes that a loop is unrolled.
     fn spend(&mut self, unrolled: &UnrolledLoop) {
         match self {
@@ -181,6 +219,7 @@ impl UnrolledLoops {
 }
 
 /// The substitutions for the locals of a copy: new locals and constants.
+#[derive(Clone)]
 struct Substitution {
     names: BTreeMap<LocalId, LocalId>,
     values: Values,
@@ -198,25 +237,16 @@ impl Substitution {
     }
 }
 
-impl Unroller<'_> {
+impl<'a> Unroller<'a> {
+    fn new(function: &'a mut Function, constants: &'a Arena<ConstantArray>, loops: UnrolledLoops) -> Self {
+        Self { function, constants, temporaries: BTreeSet::new(), loops, folded: 0, trial: None }
+    }
+
     fn list(&mut self, list: &mut Block) {
         let mut out = Block::with_capacity(list.len());
         for mut stmt in std::mem::take(list) {
-            if let Some((unrolled, iteration)) = self.unrollable(&out, &stmt) {
-                self.loops.spend(&unrolled);
-                let mut copies = Block::new();
-                for values in &unrolled.iterations {
-                    self.copy_iteration(&unrolled, values, &iteration, &mut copies);
-                }
-                if matches!(self.loops, UnrolledLoops::OfLocalArrays { .. }) {
-                    self.list(&mut copies);
-                }
+            if let Some(mut copies) = self.unrolled(&out, &stmt) {
                 out.append(&mut copies);
-                for (local, value) in unrolled.end {
-                    let ty = self.function.locals[local].ty;
-                    let end = self.constant(constant_of(value, ty), ty, stmt.span);
-                    out.push(Stmt { kind: StmtKind::Assign(local, end), span: stmt.span });
-                }
                 continue;
             }
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
@@ -227,26 +257,81 @@ impl Unroller<'_> {
         *list = out;
     }
 
-    /// Decides whether to unroll a statement that follows `before`. Returns the loop and the statements of an iteration.
+    /// The copies of the iterations, if a statement that follows `before` is a loop to unroll.
+    fn unrolled(&mut self, before: &[Stmt], stmt: &Stmt) -> Option<Block> {
+        let (unrolled, iteration) = self.unrollable(before, stmt)?;
+        let (locals, exprs) = (self.function.locals.len(), self.function.exprs.len());
+        let (loops, folded) = (self.loops, self.folded);
+        let start = *self.trial.get_or_insert(exprs);
+        self.loops.spend(&unrolled);
+        let mut copies = Block::new();
+        let is_small = unrolled.iterations.iter().all(|values| {
+            self.copy_iteration(&unrolled, values, &iteration, &mut copies);
+            unrolled.pays || self.function.exprs.len() - start <= MAX_TRIAL_EXPRS
+        });
+        if is_small && self.loops.is_nested() {
+            let (plain, loops) = (copies.clone(), self.loops);
+            self.list(&mut copies);
+            if unrolled.pays && !self.has_room(&copies, MAX_NESTED_EXPRS) {
+                (copies, self.loops) = (plain, loops);
+            }
+        }
+        if start == exprs {
+            self.trial = None;
+        }
+        let folds = self.folded - folded >= unrolled.iterations.len();
+        let pays = unrolled.pays || is_small && folds && self.has_room(&copies, MAX_FOLDED_EXPRS);
+        if !pays {
+            self.function.locals.truncate(locals);
+            self.function.exprs.truncate(exprs);
+            (self.loops, self.folded) = (loops, folded);
+            return None;
+        }
+        for (local, value) in unrolled.end {
+            let ty = self.function.locals[local].ty;
+            let end = self.constant(constant_of(value, ty), ty, stmt.span);
+            copies.push(Stmt { kind: StmtKind::Assign(local, end), span: stmt.span });
+        }
+        Some(copies)
+    }
+
+    /// Whether copies, in which loops are unrolled, have at most `max` expressions.
+    fn has_room(&self, copies: &Block, max: usize) -> bool {
+        let mut exprs = 0;
+        for_each_expr_of_block(self.function, copies, &mut |_| exprs += 1);
+        match self.loops {
+            UnrolledLoops::Useful { .. } | UnrolledLoops::Short { .. } => exprs <= max,
+            UnrolledLoops::OfLocalArrays { .. } => true,
+        }
+    }
+
+    /// Decides whether a statement that follows `before` is a loop that can be unrolled, and that may pay. Returns the
+    /// loop and the statements of an iteration.
     fn unrollable(&self, before: &[Stmt], stmt: &Stmt) -> Option<(UnrolledLoop, Block)> {
         let StmtKind::Loop { body, step } = &stmt.kind else { return None };
         let (first, rest) = body.split_first()?;
         let test = first.kind.exit_condition()?;
-        let (mut exprs, mut reads_table, mut indexes, mut exchanges) = (0, false, false, 0);
+        let (mut exprs, mut reads_table, mut selects, mut indexes, mut exchanges) = (0, false, false, false, 0);
+        let (mut divides, mut tests) = (false, false);
         let mut is_simple = !escapes(rest).any();
         for_each_stmt(rest, &mut |inner| {
             if let StmtKind::Op { op, .. } = inner.kind {
                 exchanges += usize::from(is_exchange(op));
                 is_simple &= is_exchange(op);
             }
+            tests |= matches!(inner.kind, StmtKind::If { .. }) && inner.kind.exit_condition().is_none();
             for_each_expr_of_stmt(self.function, &inner.kind, &mut |id| {
                 exprs += 1;
                 reads_table |= self.reads_table(id);
+                selects |= self.selects_element(id);
+                divides |= self.divides_by_constant(id);
+                tests |= tests_index(&self.function.exprs[id].kind);
                 indexes |= self.indexes_local_array(id);
             });
         });
+        let folds = reads_table || selects || divides && tests;
         let may_pay = match self.loops {
-            UnrolledLoops::Useful { .. } => reads_table || exchanges > 0,
+            UnrolledLoops::Useful { .. } => reads_table || folds || exchanges > 0,
             UnrolledLoops::Short { .. } => true,
             UnrolledLoops::OfLocalArrays { .. } => indexes,
         };
@@ -259,18 +344,21 @@ impl Unroller<'_> {
         let (more_waits, more_exprs) = (exchanges * trip_count.saturating_sub(1), exprs * trip_count);
         let pays = match self.loops {
             UnrolledLoops::Useful { more_waits: most } => {
-                (reads_table || trip_count <= MAX_WARP_TRIP_COUNT) && more_waits <= most && more_exprs <= MAX_EXPRS
+                let is_short = trip_count <= if reads_table { MAX_TRIP_COUNT } else { MAX_WARP_TRIP_COUNT };
+                is_short && (reads_table || exchanges > 0) && more_waits <= most && more_exprs <= MAX_EXPRS
             }
             UnrolledLoops::Short { max_trip_count } => {
-                (reads_table || trip_count <= max_trip_count) && more_waits == 0 && more_exprs <= MAX_EXPRS
+                let is_short = trip_count <= if reads_table { MAX_TRIP_COUNT } else { max_trip_count };
+                is_short && more_waits == 0 && more_exprs <= MAX_EXPRS
             }
-            UnrolledLoops::OfLocalArrays { more_exprs: most } => more_exprs <= most,
+            UnrolledLoops::OfLocalArrays { more_exprs: most } => trip_count <= MAX_TRIP_COUNT && more_exprs <= most,
         };
-        if !pays || trip_count == 0 {
+        let may_pay_folded = folds && exchanges == 0 && self.loops.is_nested();
+        if !(pays || may_pay_folded) || trip_count == 0 {
             return None;
         }
         let own = self.own(&iteration);
-        Some((UnrolledLoop { iterations, end, own, more_waits, more_exprs }, iteration))
+        Some((UnrolledLoop { iterations, end, own, more_waits, more_exprs, pays }, iteration))
     }
 
     /// The values at the start of each iteration, and after the loop, of the locals on which the exit test depends.
@@ -292,7 +380,7 @@ impl Unroller<'_> {
         let mut iterations = Vec::new();
         while known_value(self.function, &values, test)? == 0 {
             iterations.push(values.clone());
-            if iterations.len() > MAX_TRIP_COUNT {
+            if iterations.len() > MAX_FOLDED_TRIP_COUNT {
                 return None;
             }
             for stmt in iteration {
@@ -313,6 +401,21 @@ impl Unroller<'_> {
             && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
     }
 
+    /// Whether an expression selects an element of a tuple by a local: `select(k == 1, b, a)`.
+    fn selects_element(&self, id: ExprId) -> bool {
+        let ExprKind::Select(cond, ..) = self.function.exprs[id].kind else { return false };
+        let ExprKind::Compare(CompareOp::Eq, index, element) = self.function.exprs[cond].kind else { return false };
+        self.function.local(index).is_some() && self.function.int(element).is_some()
+    }
+
+    /// Whether an expression divides a local by a constant.
+    fn divides_by_constant(&self, id: ExprId) -> bool {
+        let ExprKind::Binary(_, dividend, divisor) = self.function.exprs[id].kind else { return false };
+        is_division(&self.function.exprs[id].kind)
+            && self.function.local(dividend).is_some()
+            && self.function.int(divisor).is_some()
+    }
+
     /// Whether an expression is an element of a thread-local array at an index that reads a local.
     fn indexes_local_array(&self, id: ExprId) -> bool {
         let ExprKind::Offset { base, index, .. } = self.function.exprs[id].kind else { return false };
@@ -320,30 +423,10 @@ impl Unroller<'_> {
             && any_expr(self.function, index, &|kind| matches!(kind, ExprKind::Local(_)))
     }
 
-    /// Locals that each iteration assigns exactly once and before it reads them, and that the kernel mentions only in
-    /// this loop.
+    /// Temporaries that an iteration assigns exactly once and before it reads them: each copy has its own.
     fn own(&self, iteration: &[Stmt]) -> Vec<LocalId> {
-        let once = assigned_once(iteration);
-        let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
-        for_each_mention(self.function, iteration, &mut |local| *inside.entry(local).or_default() += 1);
-        let mut seen = Vec::new();
-        let mut own = Vec::new();
-        for stmt in iteration {
-            let mut here = Vec::new();
-            if let StmtKind::Assign(local, value) = stmt.kind {
-                let reads_itself = any_expr(self.function, value, &|kind| *kind == ExprKind::Local(local));
-                let everywhere = self.mentions.get(local.index()).copied();
-                if once.contains(&local)
-                    && !reads_itself
-                    && !seen.contains(&local)
-                    && everywhere == inside.get(&local).copied()
-                {
-                    own.push(local);
-                }
-            }
-            for_each_mention(self.function, std::slice::from_ref(stmt), &mut |local| here.push(local));
-            seen.extend(here);
-        }
+        let mut own = assigned_first(self.function, iteration);
+        own.retain(|local| self.temporaries.contains(local));
         own
     }
 
@@ -358,43 +441,79 @@ impl Unroller<'_> {
                 substitution.values.insert(local, known);
                 continue;
             }
-            if stmt.kind.blocks().is_some() {
-                for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-                    inner.kind.assigned().iter().for_each(|local| _ = substitution.values.remove(local));
-                });
-            }
-            let copy = self.stmt(&substitution, stmt);
-            for local in stmt.kind.assigned() {
-                substitution.values.remove(&local);
-            }
-            if let (&StmtKind::Assign(local, _), &StmtKind::Assign(_, value)) = (&stmt.kind, &copy.kind)
-                && let Some(known) = constant_value(self.function, value)
+            let length = out.len();
+            self.copy(&mut substitution, stmt, out);
+            if let StmtKind::Assign(local, _) = stmt.kind
+                && unrolled.own.contains(&local)
+                && substitution.values.contains_key(&local)
             {
-                substitution.values.insert(local, known);
+                // The constant replaces each read of the copy's own local.
+                out.truncate(length);
             }
-            self.push(copy, out);
         }
     }
 
-    /// Appends a statement; of a branch whose condition is a constant, the statements that run.
-    fn push(&self, stmt: Stmt, out: &mut Block) {
-        if let StmtKind::If { cond, then, otherwise } = &stmt.kind
-            && let Some(holds) = constant_value(self.function, *cond)
-        {
-            out.extend_from_slice(if holds == 0 { otherwise } else { then });
-        } else {
-            out.push(stmt);
+    fn block(&mut self, substitution: &Substitution, block: &[Stmt]) -> Block {
+        let (mut substitution, mut out) = (substitution.clone(), Block::with_capacity(block.len()));
+        for stmt in block {
+            self.copy(&mut substitution, stmt, &mut out);
         }
+        out
     }
 
-    fn stmt(&mut self, substitution: &Substitution, stmt: &Stmt) -> Stmt {
-        let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(substitution, id));
-        let rename = |kind: &mut StmtKind| kind.for_each_assigned_mut(&mut |local| *local = substitution.named(*local));
-        rename(&mut kind);
-        for inner in kind.blocks_mut().into_iter().flatten() {
-            for_each_stmt_mut(inner, &mut |stmt| rename(&mut stmt.kind));
-        }
-        Stmt { kind, span: stmt.span }
+    /// Appends a copy of a statement; of a branch whose condition is a constant, the statements that run, if it has no
+    /// jumps. The substitution then has the constants that the statement assigns.
+    fn copy(&mut self, substitution: &mut Substitution, stmt: &Stmt, out: &mut Block) {
+        let mut assigned = Vec::new();
+        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| assigned.extend(inner.kind.assigned()));
+        let forget = |substitution: &mut Substitution| {
+            for local in &assigned {
+                substitution.values.remove(local);
+            }
+        };
+        let kind = match &stmt.kind {
+            StmtKind::If { cond, then, otherwise } => {
+                let cond = self.expr(substitution, *cond);
+                if let Some(holds) = constant_value(self.function, cond)
+                    && !escapes(std::slice::from_ref(stmt)).any()
+                {
+                    self.folded += 1;
+                    let runs = if holds == 0 { otherwise } else { then };
+                    return runs.iter().for_each(|stmt| self.copy(substitution, stmt, out));
+                }
+                let (then, otherwise) = (self.block(substitution, then), self.block(substitution, otherwise));
+                forget(substitution);
+                if then.is_empty() && otherwise.is_empty() {
+                    return;
+                }
+                StmtKind::If { cond, then, otherwise }
+            }
+            StmtKind::Loop { body, step } => {
+                forget(substitution);
+                StmtKind::Loop { body: self.block(substitution, body), step: self.block(substitution, step) }
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Store { .. }
+            | StmtKind::Op { .. }
+            | StmtKind::Call { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => {
+                let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(substitution, id));
+                kind.for_each_assigned_mut(&mut |local| *local = substitution.named(*local));
+                forget(substitution);
+                if let (&StmtKind::Assign(local, _), &StmtKind::Assign(to, value)) = (&stmt.kind, &kind) {
+                    if self.function.exprs[value].kind == ExprKind::Local(to) {
+                        return;
+                    }
+                    if let Some(known) = constant_value(self.function, value) {
+                        substitution.values.insert(local, known);
+                    }
+                }
+                kind
+            }
+        };
+        out.push(Stmt { kind, span: stmt.span });
     }
 
     /// Copies an expression with the substitutions of a copy, and folds integer constants.
@@ -407,11 +526,15 @@ impl Unroller<'_> {
             };
             return self.function.exprs.push(Expr { kind, ty, span });
         }
-        let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
         if let ExprKind::Select(cond, a, b) = kind
-            && let Some(holds) = constant_value(self.function, cond)
+            && let Some(holds) = known_value(self.function, &substitution.values, cond)
         {
-            return if holds == 0 { b } else { a };
+            self.folded += 1;
+            return self.expr(substitution, if holds == 0 { b } else { a });
+        }
+        let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
+        if let Some(same) = self.neutral(&kind) {
+            return same;
         }
         let known = if let ExprKind::Load(pointer, _) = kind {
             self.element(pointer, ty)
@@ -419,7 +542,25 @@ impl Unroller<'_> {
             folded(self.function, &kind, ty, &|operand| constant_value(self.function, operand))
                 .map(|value| constant_of(value, ty))
         };
+        self.folded += usize::from(known.is_some() && (matches!(kind, ExprKind::Load(..)) || is_division(&kind)));
         self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
+    }
+
+    /// The operand that an integer operation returns whatever the other one is: `x + 0`, `x * 1`, `0 * x`.
+    fn neutral(&self, kind: &ExprKind) -> Option<ExprId> {
+        let ExprKind::Binary(op, a, b) = *kind else { return None };
+        let is = |id: ExprId, value: i128| {
+            self.function.exprs[id].ty != Type::BOOL && constant_value(self.function, id) == Some(value)
+        };
+        let adds = matches!(op, BinaryOp::Add | BinaryOp::AddExact);
+        let multiplies = matches!(op, BinaryOp::Mul | BinaryOp::MulExact);
+        if adds && is(a, 0) || multiplies && (is(a, 1) || is(b, 0)) {
+            Some(b)
+        } else if adds && is(b, 0) || multiplies && (is(b, 1) || is(a, 0)) {
+            Some(a)
+        } else {
+            None
+        }
     }
 
     /// The element of a constant table that a pointer points to, if its index is a constant.
@@ -461,7 +602,10 @@ fn folded(function: &Function, kind: &ExprKind, ty: Type, operand: &dyn Fn(ExprI
         ExprKind::Unary(UnaryOp::Not, a) if ty == Type::BOOL => Some(1 - operand(a)?),
         ExprKind::Binary(BinaryOp::And, a, b) if ty == Type::BOOL => Some(operand(a)? & operand(b)?),
         ExprKind::Binary(BinaryOp::Or, a, b) if ty == Type::BOOL => Some(operand(a)? | operand(b)?),
-        ExprKind::Binary(op, a, b) if is_int(ty) => Interval::binary(op, integer(a)?, integer(b)?, ty).single(),
+        ExprKind::Binary(op, a, b) if is_int(ty) => {
+            let (a, b) = (integer(a)?, integer(b)?);
+            quotient(op, a.single()?, b.single()?).or_else(|| Interval::binary(op, a, b, ty).single())
+        }
         ExprKind::Convert(a) if ty == Type::BOOL => Some(i128::from(integer(a)?.single()? != 0)),
         ExprKind::Convert(a) if is_int(ty) => integer(a)?.converted(type_of(a), ty).single(),
         ExprKind::Compare(op, a, b) => {
@@ -495,6 +639,64 @@ fn folded(function: &Function, kind: &ExprKind, ty: Type, operand: &dyn Fn(ExprI
         | ExprKind::DynamicShared
         | ExprKind::LocalBase(_) => None,
     }
+}
+
+/// The quotient or remainder of two integers, of which the divisor is positive.
+fn quotient(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
+    let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::DivNonneg);
+    let takes_remainder = matches!(op, BinaryOp::FloorMod | BinaryOp::ModNonneg);
+    if b <= 0 {
+        None
+    } else if divides {
+        Some(a.div_euclid(b))
+    } else {
+        takes_remainder.then(|| a.rem_euclid(b))
+    }
+}
+
+/// By the locals that the kernel mentions in one loop only: those that each iteration assigns before it reads them.
+fn temporaries_of_loops(function: &Function, mentions: &[u32], body: &[Stmt]) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_stmt(body, &mut |stmt| {
+        let StmtKind::Loop { body, step } = &stmt.kind else { return };
+        let iteration: Block = body.iter().chain(step).cloned().collect();
+        let mut inside: BTreeMap<LocalId, u32> = BTreeMap::new();
+        for_each_mention(function, &iteration, &mut |local| *inside.entry(local).or_default() += 1);
+        let mut first = assigned_first(function, &iteration);
+        first.retain(|local| mentions.get(local.index()) == inside.get(local));
+        found.extend(first);
+    });
+    found
+}
+
+/// Locals that a list assigns exactly once, by a statement of the list itself, and does not mention before that.
+fn assigned_first(function: &Function, iteration: &[Stmt]) -> Vec<LocalId> {
+    let once: BTreeSet<LocalId> = assigned_once(iteration).into_iter().collect();
+    let (mut seen, mut first) = (BTreeSet::new(), Vec::new());
+    for stmt in iteration {
+        if let StmtKind::Assign(local, value) = stmt.kind
+            && once.contains(&local)
+            && !seen.contains(&local)
+            && !any_expr(function, value, &|kind| *kind == ExprKind::Local(local))
+        {
+            first.push(local);
+        }
+        for_each_mention(function, std::slice::from_ref(stmt), &mut |local| _ = seen.insert(local));
+    }
+    first
+}
+
+/// Whether an operation tests an index or clamps it, which index-set splitting removes if the rest of the index is known.
+fn tests_index(kind: &ExprKind) -> bool {
+    matches!(kind, ExprKind::Select(..) | ExprKind::Wrap { .. } | ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, ..))
+}
+
+/// Whether an operation is a quotient or a remainder of integers, or the floor of one of floats.
+pub(crate) fn is_division(kind: &ExprKind) -> bool {
+    matches!(
+        kind,
+        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg, ..)
+    )
 }
 
 /// Whether threads wait for each other at a statement, not at one inside.

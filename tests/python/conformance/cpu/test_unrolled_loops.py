@@ -108,6 +108,50 @@ BODIES = {
                 j += 1
             total += j
     """,
+    "a tuple": """
+        for k in range(7):
+            total += (3, 0, -2, 1, 5, 0, 7)[k] * i
+    """,
+    "a window": """
+        for k in range(9):
+            row = i + k // 3 - 1
+            column = 2 * i + k % 3 - 1
+            if row >= 0 and row < 101 and column > 5:
+                total += (2, 0, -1, 1, -8, 1, 0, 4, 5)[k] * x[row]
+    """,
+    "a window by two loops": """
+        for j in range(3):
+            for k in range(3):
+                near = min(max(i + 3 * j - k - 4, 0), 100)
+                total += (2, 0, -1, 1, -8, 1, 0, 4, 5)[j * 3 + k] * x[near] + k
+    """,
+    "quotients of negative numbers": """
+        for k in range(-9, 9):
+            total += max(k // 4 * i, k % 4) - min(k // -4, k % -4 * i)
+    """,
+    "a temporary that is read later": """
+        for k in range(5):
+            last = (5, 3, 0, -1, 8)[k]
+            total += last * i
+        total += last + k
+    """,
+    "an element that is chosen in a branch": """
+        weight = 7
+        for k in range(6):
+            if i % 4 < k // 2:
+                weight = (1, 0, 0, -3, 2, 5)[k]
+            total = total * 3 + weight * i
+        total += weight
+    """,
+    "a nested loop that has no room": """
+        for j in range(25):
+            for k in range(25):
+                total += table[j + k] * (i + j) - (total + k) // 3
+    """,
+    "a division alone": """
+        for k in range(30):
+            total += x[k % 4] * i
+    """,
     "no iteration": """
         k = 9
         while k < 9:
@@ -117,14 +161,14 @@ BODIES = {
     """,
     "as many iterations as are unrolled": """
         k = 0
-        while k < 32:
+        while k < 64:
             total += table[k] * i
             k += 1
     """,
     "more iterations": """
         k = 0
-        while k < 33:
-            total += table[k] * i
+        while k < 65:
+            total += table[k & 63] * i
             k += 1
     """,
     "an exit in the middle": """
@@ -320,8 +364,12 @@ def features(kernel):
     return {name for _, _, names in _weft.plan_features(kernel) for name in names}
 
 
-UNROLLED = ["halving", "shifting", "two variables", "a flag", "as many iterations as are unrolled"]
-KEPT = ["no iteration", "more iterations", "an exit in the middle", "a step that depends on the data"]
+UNROLLED = [
+    "halving", "shifting", "two variables", "a flag", "a tuple", "a window", "as many iterations as are unrolled",
+]  # fmt: skip
+KEPT = [
+    "no iteration", "more iterations", "an exit in the middle", "a step that depends on the data", "a division alone",
+]  # fmt: skip
 
 
 @pytest.mark.cpu

@@ -39,7 +39,7 @@ use crate::{
         warp::{lower, regions as warp_regions},
     },
     inline,
-    ir::{Block, Function, LocalId, Module, SharedId, SharedKind},
+    ir::{Block, Function, LocalId, Module, SharedId, SharedKind, Stmt, StmtKind},
     normalize::{split_live_ranges, unroll},
     stop,
 };
@@ -824,7 +824,12 @@ fn version_extent(cx: &mut Cx) {
 
 fn unroll_loops(cx: &mut Cx) {
     let (most, before) = (max_segments(cx.plan.warp_blocks) as usize, source_lines::loops(&cx.body));
-    unroll::write_out(&mut cx.function, &cx.plan.module.constants, &mut cx.body, most);
+    let body = match cx.body.as_mut_slice() {
+        // The other version runs for short rows only: it is not worth the code.
+        [Stmt { kind: StmtKind::If { then, .. }, .. }] if cx.plan.quotients.is_some() => then,
+        _ => &mut cx.body,
+    };
+    unroll::write_out(&mut cx.function, &cx.plan.module.constants, body, most);
     cx.plan.record.add_unrolled(&before, &cx.body);
 }
 

@@ -29,7 +29,10 @@ use crate::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
         SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
-    normalize::unroll,
+    normalize::{
+        drop_unread::drop_unread,
+        unroll::{self, is_division},
+    },
 };
 
 /// Expressions of the largest body that is duplicated.
@@ -83,13 +86,6 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     Some(Quotients { first, is_worth, divisions })
 }
 
-fn is_division(kind: &ExprKind) -> bool {
-    matches!(
-        kind,
-        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg, ..)
-    )
-}
-
 /// `true` if a function other than the kernel reads its position along `x`.
 fn others_ask(module: &Module) -> bool {
     let mut functions = module.functions.iter().filter(|&(id, _)| Some(id) != module.kernel);
@@ -124,36 +120,6 @@ fn once(body: &[Stmt]) -> Vec<LocalId> {
         stmt.kind.assigned().into_iter().for_each(|local| *counts.entry(local).or_default() += 1);
     });
     counts.into_iter().filter_map(|(local, count)| (count == 1).then_some(local)).collect()
-}
-
-/// Removes assignments of locals that are never read: expressions have no side effects.
-fn drop_unread(function: &Function, body: &mut Block) {
-    loop {
-        let mut read = vec![false; function.locals.len()];
-        for_each_expr_of_block(function, body, &mut |id| {
-            if let Some(local) = function.local(id) {
-                read[local.index()] = true;
-            }
-        });
-        if !drop_from(body, &read) {
-            return;
-        }
-    }
-}
-
-fn drop_from(block: &mut Block, read: &[bool]) -> bool {
-    let before = block.len();
-    block.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if !read[local.index()]));
-    let mut dropped = block.len() < before;
-    for stmt in block {
-        if let StmtKind::If { then: first, otherwise: second, .. } | StmtKind::Loop { body: first, step: second } =
-            &mut stmt.kind
-        {
-            dropped |= drop_from(first, read);
-            dropped |= drop_from(second, read);
-        }
-    }
-    dropped
 }
 
 struct Rewrite<'a> {

@@ -45,7 +45,7 @@ use crate::{
 };
 
 /// Expressions of the largest body that is duplicated.
-const MAX_EXPRS: usize = 1500;
+const MAX_EXPRS: usize = 2500;
 
 /// Most assumptions of a steady state; the emitted code computes each of them for every row.
 const MAX_CONDITIONS: usize = 16;
