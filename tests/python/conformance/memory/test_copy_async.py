@@ -108,6 +108,6 @@ def test_a_copy_of_no_group_is_never_made():
 
 def test_an_sm_without_asynchronous_copies_is_an_error():
     types = (weft.float32[:, ::1], weft.float32[:, ::1])
-    with pytest.raises(CompileError, match="`cp.async.ca.shared.global` needs `sm_80` or newer"):
+    with pytest.raises(CompileError, match=r"`cp\.async\.ca\.shared\.global` needs `sm_80` or newer"):
         cuda.compile_ptx(without_a_group.py_func, types, cc=(7, 5))
     assert "cp.async.ca.shared.global" in cuda.compile_ptx(without_a_group.py_func, types, cc=(8, 0))[0]
