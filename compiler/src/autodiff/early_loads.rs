@@ -1,4 +1,4 @@
-//! Loads elements of adjoint arrays before the branches in front of them.
+//! Loads elements of adjoint arrays before the branches and stores in front of them.
 //!
 //! ```text
 //! $x = load x[i]                        $x = load x[i]
@@ -9,8 +9,8 @@
 //! Legal if no statement between assigns what the address is computed from, writes the array, or leaves the statements:
 //! the load is executed anyway.
 //!
-//! Profitable because a compiler for GPUs moves no load over a branch, so that a thread waits for the memory once for
-//! each of them. A list of statements gets few such loads, since their values occupy registers.
+//! Profitable because a compiler for GPUs moves no load over a branch or over a store to another array, so that a thread
+//! waits for the memory once for each of them. A list of statements gets few such loads, since their values occupy registers.
 
 use super::arrays::{Arrays, Memory};
 use crate::{
@@ -79,11 +79,13 @@ impl Mover<'_> {
         (is_adjoint && !reads).then_some(Loaded { load, pointer, param })
     }
 
-    /// The index to which a load can be moved, if there is a branch after it.
+    /// The index to which a load can be moved, if there is a branch or a write after it.
     fn earliest(&self, before: &[Stmt], loaded: &Loaded) -> Option<usize> {
         let blocks = |stmt: &&Stmt| !self.commutes(stmt, loaded);
         let at = before.iter().rposition(|stmt| blocks(&stmt)).map_or(0, |last| last + 1);
-        before[at..].iter().any(|stmt| matches!(stmt.kind, StmtKind::If { .. })).then_some(at)
+        let is_passed =
+            |stmt: &Stmt| matches!(stmt.kind, StmtKind::If { .. } | StmtKind::Store { .. } | StmtKind::Op { .. });
+        before[at..].iter().any(is_passed).then_some(at)
     }
 
     /// Whether a load may be executed before a statement instead of after it.

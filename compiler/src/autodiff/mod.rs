@@ -12,6 +12,7 @@ mod activity;
 mod arrays;
 mod build;
 mod early_loads;
+mod late_stores;
 mod loops;
 mod merge_additions;
 mod own_elements;
@@ -83,6 +84,7 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     merge_additions::run(&mut adjoint, &arrays);
     merge_additions::without_atomics(&mut adjoint, &arrays, &plain);
     early_loads::run(&mut adjoint, &arrays);
+    late_stores::run(&mut adjoint, &arrays);
     module.functions[kernel] = adjoint;
     module.is_adjoint = true;
     Ok(())
