@@ -331,6 +331,7 @@ class TorchOperator:
         self._torch = torch
         self._description = description
         self._is_compiling = torch.compiler.is_compiling
+        self._is_traced = torch.compiler.is_dynamo_compiling
         self._written = [
             (index, parameter.name)
             for index, parameter in enumerate(description.inputs)
@@ -345,20 +346,20 @@ class TorchOperator:
         self._direct = _direct(torch, description)
         self._arity = len(description.inputs)
         self._has_results = bool(description.results)
+        self._launch = None if self._has_results else self._direct
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator."""
         if kwargs or len(args) != self._arity:
             args = self._description.complete(args, kwargs)
+        # The shortest road: its test of modes covers all that trace calls but torch.compile.
+        if self._launch is not None and not self._is_traced() and self._launch(args):
+            return None
         # torch.compile traces these calls, in this form.
         if self._is_compiling():
             return self.op(*args) if self._traced is None else self._traced.apply(*args)
-        if self._direct is not None:
-            if not self._has_results:
-                if self._direct(args):
-                    return None
-            elif self._direct.is_plain(args):
-                return self._dispatched(args, self.op)
+        if self._has_results and self._direct is not None and self._direct.is_plain(args):
+            return self._dispatched(args, self.op)
         if self._function is None and self._torch.is_grad_enabled():
             self._refuse_gradients(args)
         return self._dispatched(args, self._road)
