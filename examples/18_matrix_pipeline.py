@@ -7,7 +7,8 @@ M, N, K, STAGES = 128, 256, 32, 4  # a block computes M x N elements, in steps o
 WARPS = N // 64  # in a row: a warp computes 64 x 64
 THREADS = M // 64 * WARPS * 32
 A, B = (STAGES, M, K + 8), (STAGES, K, N + 8)  # rows have 8 elements of padding: no bank conflicts
-A_SIZE, SIZE = int(np.prod(A)), int(np.prod(A) + np.prod(B))
+A_SIZE = STAGES * M * (K + 8)
+SIZE = A_SIZE + STAGES * K * (N + 8)
 PART = cuda.uint32x4  # 16 bytes: 8 float16
 T = cuda.mma.tile(64, 64, 16, a=np.float16, b=np.float16, c=np.float32)
 
