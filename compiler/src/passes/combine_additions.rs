@@ -18,7 +18,7 @@
 //! thread returns before.
 //!
 //! Profitable if the lanes are likely to add to the same element: the index depends on no `threadIdx.x`. A GPU executes
-//! atomic operations on one element one after the other, in some 2 ns each.
+//! atomic operations on one element one after the other, in 2 to 4 ns each on an H200.
 
 use std::collections::BTreeSet;
 
