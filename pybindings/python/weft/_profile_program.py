@@ -85,10 +85,19 @@ class Recorder:
         return [replace(made, launches=self.times[key]) for key, made in self.profiles.items()]
 
 
+_started: dict[str, Recorder] = {}
+"""The recorder of `WEFT_PROFILE`, by that name."""
+
+
 def start(gpu: str, file: str | os.PathLike[str] | None) -> None:
-    """Profile the launches of this process from now on, and write the report at its end: `WEFT_PROFILE`."""
-    recorder = Recorder(gpu, SECONDS)
-    atexit.register(_finish, recorder, None if file is None else Path(file))
+    """Profile the launches of this process from now on, and write the report at its end: `WEFT_PROFILE`.
+
+    Several threads may call this at once; they use one recorder.
+    """
+    made = Recorder(gpu, SECONDS)
+    recorder = _started.setdefault("WEFT_PROFILE", made)
+    if recorder is made:
+        atexit.register(_finish, recorder, None if file is None else Path(file))
     _weft.profile_launches(recorder.note)
 
 

@@ -143,8 +143,21 @@ pub(crate) fn after_fork() {
     }
 }
 
+/// The devices. Called without the GIL by a thread that is at work, as the child of a fork inherits no half of a choice.
 fn devices() -> Result<&'static Devices, Error> {
     DEVICES.get_or_init(choose).as_ref().map_err(Clone::clone)
+}
+
+/// The devices, for a thread with the GIL.
+fn chosen_devices(py: Python<'_>) -> Result<&'static Devices, Error> {
+    // Once chosen, there is no need to release the GIL.
+    if let Some(known) = DEVICES.get() {
+        return known.as_ref().map_err(Clone::clone);
+    }
+    py.detach(|| {
+        let _work = fork::at_work();
+        devices()
+    })
 }
 
 fn choose() -> Result<Devices, Error> {
@@ -269,7 +282,10 @@ pub(crate) fn libdevice(py: Python<'_>) -> PyResult<Option<Arc<Vec<u8>>>> {
         let roots: Vec<PathBuf> = py.import("weft._source")?.call_method0("site_packages")?.extract()?;
         LIBDEVICE.get_or_init(|| Libdevice::new(settings, |name| std::env::var_os(name), &roots));
     }
-    let bytes = py.detach(|| LIBDEVICE.get().map_or(Ok(None), Libdevice::bytes));
+    let bytes = py.detach(|| {
+        let _work = fork::at_work();
+        LIBDEVICE.get().map_or(Ok(None), Libdevice::bytes)
+    });
     bytes.map_err(|error| errors::runtime(py, &error))
 }
 
@@ -294,7 +310,7 @@ pub(crate) fn announce(py: Python<'_>) -> PyResult<()> {
             errors::advise(py, "InvalidConfigWarning", &message)?;
         }
     }
-    let chosen = devices().is_ok_and(|devices| devices.cuda || devices.is_chosen);
+    let chosen = chosen_devices(py).is_ok_and(|devices| devices.cuda || devices.is_chosen);
     if chosen || ANNOUNCED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
@@ -316,11 +332,7 @@ pub(crate) fn device_kind(py: Python<'_>) -> PyResult<&'static str> {
 
 /// Whether this process computes on GPUs.
 pub(crate) fn is_cuda(py: Python<'_>) -> PyResult<bool> {
-    // Once chosen, there is no need to release the interpreter.
-    if let Some(Ok(devices)) = DEVICES.get() {
-        return Ok(devices.cuda);
-    }
-    py.detach(devices).map(|devices| devices.cuda).map_err(|error| errors::runtime(py, &error))
+    chosen_devices(py).map(|devices| devices.cuda).map_err(|error| errors::runtime(py, &error))
 }
 
 /// Whether `__cuda_array_interface__` is of memory that kernels reach. On a machine without a driver there is no other
@@ -350,7 +362,7 @@ pub(crate) fn interprets_kernels(py: Python<'_>) -> PyResult<bool> {
 /// How many devices there are; the CPU is one.
 #[pyfunction]
 pub(crate) fn device_count(py: Python<'_>) -> PyResult<usize> {
-    let count = py.detach(|| devices().map(|devices| devices.executors.len()));
+    let count = chosen_devices(py).map(|devices| devices.executors.len());
     count.map_err(|error| errors::runtime(py, &error))
 }
 

@@ -16,7 +16,6 @@ use std::{
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    sync::PyOnceLock,
     types::{PyDict, PyTuple},
 };
 use weft_compiler::target::gpus::Gpu;
@@ -108,9 +107,6 @@ const ON: u8 = 2;
 /// Whether launches are observed.
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// `WEFT_PROFILE` was followed: at the first launch, unless an observer was set before it.
-static STARTED: PyOnceLock<()> = PyOnceLock::new();
-
 /// The callable that profiles launches.
 static OBSERVER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 
@@ -164,7 +160,7 @@ fn observe(
 ) -> PyResult<()> {
     let py = dispatcher.py();
     if STATE.load(Ordering::Relaxed) == UNKNOWN {
-        STARTED.get_or_try_init(py, || start(py))?;
+        start(py)?;
     }
     let observer = OBSERVER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|own| own.clone_ref(py));
     let Some(observer) = observer else { return Ok(()) };
@@ -173,7 +169,8 @@ fn observe(
     observer.call1(py, (dispatcher, grid, block, config.shared_bytes, args, types.join(", "))).map(drop)
 }
 
-/// Follows `WEFT_PROFILE`.
+/// Follows `WEFT_PROFILE`, at the first launch, unless an observer was set before it. Several threads may do so at once:
+/// none waits for another one, which the child of a fork might not have.
 fn start(py: Python<'_>) -> PyResult<()> {
     let settings = devices::settings(py)?;
     let file = match &settings.profile {
