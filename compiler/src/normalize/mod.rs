@@ -2,6 +2,7 @@
 //! and of dead assignments for passes of the CPU planner.
 
 pub(crate) mod drop_unread;
+pub(crate) mod fold_constants;
 pub(crate) mod jumps;
 pub(crate) mod split_live_ranges;
 pub(crate) mod unroll;

@@ -29,10 +29,7 @@ use crate::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
         SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
-    normalize::{
-        drop_unread::drop_unread,
-        unroll::{self, is_division},
-    },
+    normalize::{drop_unread::drop_unread, fold_constants::is_division, unroll},
 };
 
 /// Expressions of the largest body that is duplicated.

@@ -38,7 +38,7 @@ use crate::{
         Arena, Arith, BinaryOp, Block, Class, CompareOp, ConstantArray, Editor, ExprId, ExprKind, Function, Leaf,
         LocalId, SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_stmt, for_each_stmt,
     },
-    normalize::unroll,
+    normalize::{fold_constants::Values, unroll},
 };
 
 /// Least row length: a vector of bytes.
@@ -356,7 +356,7 @@ fn rewrite(
         stmt(StmtKind::If { cond: inside, then: rest, otherwise: Block::new() }),
     ];
     // The copy has locals of its own: those of the loop have other values.
-    let body = unroll::copied(function, constants, &body, unroll::Values::new());
+    let body = unroll::copied(function, constants, &body, Values::new());
     let then = [vec![cut_here(span)], body, vec![cut_here(span)]].concat();
     list[index] = stmt(StmtKind::If { cond, then, otherwise });
     Coalesced { cond, shape, span }

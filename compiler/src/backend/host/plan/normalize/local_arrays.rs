@@ -24,7 +24,10 @@ use crate::{
         Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt,
         StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
     },
-    normalize::unroll,
+    normalize::{
+        fold_constants::{Values, known_value},
+        unroll,
+    },
 };
 
 /// Most elements of an array that becomes locals.
@@ -224,7 +227,7 @@ impl Uses<'_> {
             ExprKind::Local(local) => self.place(self.sole_value(local)?),
             ExprKind::Offset { base, index, scale } => {
                 let (array, first) = self.place(base)?;
-                let index = unroll::known_value(self.function, &unroll::Values::new(), index).filter(|_| scale == 1);
+                let index = known_value(self.function, &Values::new(), index).filter(|_| scale == 1);
                 Some((array, first.zip(index).and_then(|(first, index)| first.checked_add(index))))
             }
             ExprKind::ByteOffset { base, .. } | ExprKind::Convert(base) => {

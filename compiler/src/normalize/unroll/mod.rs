@@ -29,19 +29,21 @@
 //! [`write_out_short`] also unrolls other loops of few iterations, and [`write_out_indexing`] those over thread-local arrays
 //! whose elements become locals. Loops with other operations ([`StmtKind::Op`]), such as barriers of the block, remain.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_artifact::Scalar;
-
+pub(crate) use self::copy::copied;
 use crate::{
-    analysis::{Interval, any_expr, escapes, for_each_mention},
+    analysis::{any_expr, escapes, for_each_mention},
     ir::{
-        Arena, BinaryOp, Block, CompareOp, Const, ConstantArray, Expr, ExprId, ExprKind, Function, LocalId, Op, Space,
-        Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
-        for_each_stmt,
+        Arena, BinaryOp, Block, CompareOp, ConstantArray, ExprId, ExprKind, Function, LocalId, Op, Space, Stmt,
+        StmtKind, SyncScope, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
-    normalize::drop_unread::drop_unread,
-    source::Span,
+    normalize::{
+        drop_unread::drop_unread,
+        fold_constants::{Values, constant_of, constant_value, is_division, known_value},
+    },
 };
 
 /// Highest trip count of an unrolled loop.
@@ -117,29 +119,11 @@ fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Blo
     }
 }
 
-/// Copies a body, with new locals for those that it assigns and constants for the locals in `values`.
-pub(crate) fn copied(function: &mut Function, constants: &Arena<ConstantArray>, body: &Block, values: Values) -> Block {
-    let mut own = BTreeSet::new();
-    for_each_stmt(body, &mut |stmt| own.extend(stmt.kind.assigned()));
-    let substitution = Substitution::of(function, &own.into_iter().collect::<Vec<_>>(), values);
-    let short = UnrolledLoops::Short { max_trip_count: MAX_SHORT_TRIP_COUNT };
-    Unroller::new(function, constants, short).block(&substitution, body)
-}
-
 /// The constant that a local has after these statements.
 fn last_constant(function: &Function, before: &[Stmt], local: LocalId) -> Option<i128> {
     let last = before.iter().rev().find(|stmt| assigns(stmt, local))?;
     let StmtKind::Assign(_, value) = last.kind else { return None };
     constant_value(function, value)
-}
-
-/// The value of a constant of an integer type, or 0 or 1 of a Bool.
-fn constant_value(function: &Function, id: ExprId) -> Option<i128> {
-    let Expr { ref kind, ty, .. } = function.exprs[id];
-    if let ExprKind::Const(Const::Bool(value)) = *kind {
-        return Some(i128::from(value));
-    }
-    function.int(id).filter(|_| ty.scalar().is_some_and(Scalar::is_int))
 }
 
 /// The value, if a statement is an assignment to a local.
@@ -153,9 +137,6 @@ fn assigns(stmt: &Stmt, local: LocalId) -> bool {
     for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| found |= stmt.kind.assigned().contains(&local));
     found
 }
-
-/// The known values of locals: an integer, or 0 or 1 of a Bool.
-pub(crate) type Values = BTreeMap<LocalId, i128>;
 
 /// The loops to unroll.
 #[derive(Clone, Copy)]
@@ -215,25 +196,6 @@ impl UnrolledLoops {
             Self::Short { .. } => {}
             Self::OfLocalArrays { more_exprs } => *more_exprs -= unrolled.more_exprs,
         }
-    }
-}
-
-/// The substitutions for the locals of a copy: new locals and constants.
-#[derive(Clone)]
-struct Substitution {
-    names: BTreeMap<LocalId, LocalId>,
-    values: Values,
-}
-
-impl Substitution {
-    /// Makes new locals for those in `own`.
-    fn of(function: &mut Function, own: &[LocalId], values: Values) -> Self {
-        let again = |&local: &LocalId| (local, function.locals.push(function.locals[local].clone()));
-        Self { names: own.iter().map(again).collect(), values }
-    }
-
-    fn named(&self, local: LocalId) -> LocalId {
-        self.names.get(&local).copied().unwrap_or(local)
     }
 }
 
@@ -429,229 +391,6 @@ impl<'a> Unroller<'a> {
         own.retain(|local| self.temporaries.contains(local));
         own
     }
-
-    fn copy_iteration(&mut self, unrolled: &UnrolledLoop, values: &Values, iteration: &[Stmt], out: &mut Block) {
-        let mut substitution = Substitution::of(self.function, &unrolled.own, values.clone());
-        for stmt in iteration {
-            if let StmtKind::Assign(local, value) = stmt.kind
-                && unrolled.end.contains_key(&local)
-                && let Some(known) = known_value(self.function, &substitution.values, value)
-            {
-                // The exit test depends on it: all of its values are known, and replace it where it is read.
-                substitution.values.insert(local, known);
-                continue;
-            }
-            let length = out.len();
-            self.copy(&mut substitution, stmt, out);
-            if let StmtKind::Assign(local, _) = stmt.kind
-                && unrolled.own.contains(&local)
-                && substitution.values.contains_key(&local)
-            {
-                // The constant replaces each read of the copy's own local.
-                out.truncate(length);
-            }
-        }
-    }
-
-    fn block(&mut self, substitution: &Substitution, block: &[Stmt]) -> Block {
-        let (mut substitution, mut out) = (substitution.clone(), Block::with_capacity(block.len()));
-        for stmt in block {
-            self.copy(&mut substitution, stmt, &mut out);
-        }
-        out
-    }
-
-    /// Appends a copy of a statement; of a branch whose condition is a constant, the statements that run, if it has no
-    /// jumps. The substitution then has the constants that the statement assigns.
-    fn copy(&mut self, substitution: &mut Substitution, stmt: &Stmt, out: &mut Block) {
-        let mut assigned = Vec::new();
-        for_each_stmt(std::slice::from_ref(stmt), &mut |inner| assigned.extend(inner.kind.assigned()));
-        let forget = |substitution: &mut Substitution| {
-            for local in &assigned {
-                substitution.values.remove(local);
-            }
-        };
-        let kind = match &stmt.kind {
-            StmtKind::If { cond, then, otherwise } => {
-                let cond = self.expr(substitution, *cond);
-                if let Some(holds) = constant_value(self.function, cond)
-                    && !escapes(std::slice::from_ref(stmt)).any()
-                {
-                    self.folded += 1;
-                    let runs = if holds == 0 { otherwise } else { then };
-                    return runs.iter().for_each(|stmt| self.copy(substitution, stmt, out));
-                }
-                let (then, otherwise) = (self.block(substitution, then), self.block(substitution, otherwise));
-                forget(substitution);
-                if then.is_empty() && otherwise.is_empty() {
-                    return;
-                }
-                StmtKind::If { cond, then, otherwise }
-            }
-            StmtKind::Loop { body, step } => {
-                forget(substitution);
-                StmtKind::Loop { body: self.block(substitution, body), step: self.block(substitution, step) }
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => {
-                let mut kind = stmt.kind.clone().map_exprs(&mut |id| self.expr(substitution, id));
-                kind.for_each_assigned_mut(&mut |local| *local = substitution.named(*local));
-                forget(substitution);
-                if let (&StmtKind::Assign(local, _), &StmtKind::Assign(to, value)) = (&stmt.kind, &kind) {
-                    if self.function.exprs[value].kind == ExprKind::Local(to) {
-                        return;
-                    }
-                    if let Some(known) = constant_value(self.function, value) {
-                        substitution.values.insert(local, known);
-                    }
-                }
-                kind
-            }
-        };
-        out.push(Stmt { kind, span: stmt.span });
-    }
-
-    /// Copies an expression with the substitutions of a copy, and folds integer constants.
-    fn expr(&mut self, substitution: &Substitution, id: ExprId) -> ExprId {
-        let Expr { kind, ty, span } = self.function.exprs[id].clone();
-        if let ExprKind::Local(local) = kind {
-            let kind = match substitution.values.get(&local) {
-                Some(&value) => ExprKind::Const(constant_of(value, ty)),
-                None => ExprKind::Local(substitution.named(local)),
-            };
-            return self.function.exprs.push(Expr { kind, ty, span });
-        }
-        if let ExprKind::Select(cond, a, b) = kind
-            && let Some(holds) = known_value(self.function, &substitution.values, cond)
-        {
-            self.folded += 1;
-            return self.expr(substitution, if holds == 0 { b } else { a });
-        }
-        let kind = kind.map_operands(&mut |operand| self.expr(substitution, operand));
-        if let Some(same) = self.neutral(&kind) {
-            return same;
-        }
-        let known = if let ExprKind::Load(pointer, _) = kind {
-            self.element(pointer, ty)
-        } else {
-            folded(self.function, &kind, ty, &|operand| constant_value(self.function, operand))
-                .map(|value| constant_of(value, ty))
-        };
-        self.folded += usize::from(known.is_some() && (matches!(kind, ExprKind::Load(..)) || is_division(&kind)));
-        self.function.exprs.push(Expr { kind: known.map_or(kind, ExprKind::Const), ty, span })
-    }
-
-    /// The operand that an integer operation returns whatever the other one is: `x + 0`, `x * 1`, `0 * x`.
-    fn neutral(&self, kind: &ExprKind) -> Option<ExprId> {
-        let ExprKind::Binary(op, a, b) = *kind else { return None };
-        let is = |id: ExprId, value: i128| {
-            self.function.exprs[id].ty != Type::BOOL && constant_value(self.function, id) == Some(value)
-        };
-        let adds = matches!(op, BinaryOp::Add | BinaryOp::AddExact);
-        let multiplies = matches!(op, BinaryOp::Mul | BinaryOp::MulExact);
-        if adds && is(a, 0) || multiplies && (is(a, 1) || is(b, 0)) {
-            Some(b)
-        } else if adds && is(b, 0) || multiplies && (is(b, 1) || is(a, 0)) {
-            Some(a)
-        } else {
-            None
-        }
-    }
-
-    /// The element of a constant table that a pointer points to, if its index is a constant.
-    fn element(&self, pointer: ExprId, ty: Type) -> Option<Const> {
-        let ExprKind::Offset { base, index, scale: 1 } = self.function.exprs[pointer].kind else { return None };
-        let ExprKind::ConstBase(table) = self.function.exprs[base].kind else { return None };
-        let table = &self.constants[table];
-        if ty != Type::Scalar(table.elem) {
-            return None;
-        }
-        table.element(usize::try_from(self.function.int(index)?).ok()?)
-    }
-
-    fn constant(&mut self, value: Const, ty: Type, span: Span) -> ExprId {
-        self.function.exprs.push(Expr { kind: ExprKind::Const(value), ty, span })
-    }
-}
-
-/// The value of an expression that depends only on known locals: an integer, or 0 or 1 of a Bool.
-pub(crate) fn known_value(function: &Function, values: &Values, id: ExprId) -> Option<i128> {
-    let Expr { kind, ty, .. } = &function.exprs[id];
-    if let ExprKind::Local(local) = kind {
-        return values.get(local).copied();
-    }
-    if let ExprKind::Select(cond, a, b) = *kind {
-        return known_value(function, values, if known_value(function, values, cond)? == 0 { b } else { a });
-    }
-    folded(function, kind, *ty, &|operand| known_value(function, values, operand))
-}
-
-/// The value of an operation on known operands, as far as it is exact.
-fn folded(function: &Function, kind: &ExprKind, ty: Type, operand: &dyn Fn(ExprId) -> Option<i128>) -> Option<i128> {
-    let type_of = |id: ExprId| function.exprs[id].ty;
-    let is_int = |ty: Type| ty.scalar().is_some_and(Scalar::is_int);
-    let integer = |id: ExprId| if is_int(type_of(id)) { operand(id).map(Interval::of) } else { None };
-    match *kind {
-        ExprKind::Const(Const::Int(constant)) if is_int(ty) => Some(constant),
-        ExprKind::Const(Const::Bool(constant)) => Some(i128::from(constant)),
-        ExprKind::Unary(UnaryOp::Not, a) if ty == Type::BOOL => Some(1 - operand(a)?),
-        ExprKind::Binary(BinaryOp::And, a, b) if ty == Type::BOOL => Some(operand(a)? & operand(b)?),
-        ExprKind::Binary(BinaryOp::Or, a, b) if ty == Type::BOOL => Some(operand(a)? | operand(b)?),
-        ExprKind::Binary(op, a, b) if is_int(ty) => {
-            let (a, b) = (integer(a)?, integer(b)?);
-            quotient(op, a.single()?, b.single()?).or_else(|| Interval::binary(op, a, b, ty).single())
-        }
-        ExprKind::Convert(a) if ty == Type::BOOL => Some(i128::from(integer(a)?.single()? != 0)),
-        ExprKind::Convert(a) if is_int(ty) => integer(a)?.converted(type_of(a), ty).single(),
-        ExprKind::Compare(op, a, b) => {
-            let (a, b) = (integer(a)?.single()?, integer(b)?.single()?);
-            Some(i128::from(match op {
-                CompareOp::Eq => a == b,
-                CompareOp::Ne => a != b,
-                CompareOp::Lt => a < b,
-                CompareOp::Le => a <= b,
-                CompareOp::Gt => a > b,
-                CompareOp::Ge => a >= b,
-            }))
-        }
-        ExprKind::Wrap { index, extent } => {
-            let (index, extent) = (integer(index)?.single()?, integer(extent)?.single()?);
-            Some(if index < 0 { index + extent } else { index })
-        }
-        ExprKind::Const(_)
-        | ExprKind::Local(_)
-        | ExprKind::Special(_)
-        | ExprKind::Unary(..)
-        | ExprKind::Binary(..)
-        | ExprKind::Select(..)
-        | ExprKind::Convert(_)
-        | ExprKind::Load(..)
-        | ExprKind::Math(..)
-        | ExprKind::Offset { .. }
-        | ExprKind::ByteOffset { .. }
-        | ExprKind::SharedBase(_)
-        | ExprKind::ConstBase(_)
-        | ExprKind::DynamicShared
-        | ExprKind::LocalBase(_) => None,
-    }
-}
-
-/// The quotient or remainder of two integers, of which the divisor is positive.
-fn quotient(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
-    let divides = matches!(op, BinaryOp::FloorDiv | BinaryOp::DivNonneg);
-    let takes_remainder = matches!(op, BinaryOp::FloorMod | BinaryOp::ModNonneg);
-    if b <= 0 {
-        None
-    } else if divides {
-        Some(a.div_euclid(b))
-    } else {
-        takes_remainder.then(|| a.rem_euclid(b))
-    }
 }
 
 /// By the locals that the kernel mentions in one loop only: those that each iteration assigns before it reads them.
@@ -691,14 +430,6 @@ fn tests_index(kind: &ExprKind) -> bool {
     matches!(kind, ExprKind::Select(..) | ExprKind::Wrap { .. } | ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, ..))
 }
 
-/// Whether an operation is a quotient or a remainder of integers, or the floor of one of floats.
-pub(crate) fn is_division(kind: &ExprKind) -> bool {
-    matches!(
-        kind,
-        ExprKind::Binary(BinaryOp::FloorDiv | BinaryOp::FloorMod | BinaryOp::DivNonneg | BinaryOp::ModNonneg, ..)
-    )
-}
-
 /// Whether threads wait for each other at a statement, not at one inside.
 fn is_wait(stmt: &Stmt) -> bool {
     matches!(stmt.kind, StmtKind::Op { op, .. } if op.row().together != SyncScope::None)
@@ -708,11 +439,6 @@ fn is_wait(stmt: &Stmt) -> bool {
 fn is_exchange(op: Op) -> bool {
     let row = op.row();
     row.together == SyncScope::Warp && !row.results.is_empty()
-}
-
-/// The constant with a value that is an integer, or 0 or 1 of a Bool.
-fn constant_of(value: i128, ty: Type) -> Const {
-    if ty == Type::BOOL { Const::Bool(value != 0) } else { Const::Int(value) }
 }
 
 /// The locals that have exactly one assignment in a list, by a statement of the list itself and not by a nested one.
