@@ -279,6 +279,27 @@ impl MatrixTile {
         (row, block % steps * k as usize + within / halves * 4 * self.kind.per_register() as usize)
     }
 
+    /// The number of a tile's accumulators that are elements of A, if it has as many columns as this one has rows of B: a
+    /// lane's accumulators are then its elements of A. `None` for types whose elements are in other lanes.
+    pub const fn accumulators_of_left(self) -> Option<usize> {
+        match self.kind {
+            MatrixKind::F16 | MatrixKind::BF16 => Some(2 * self.registers(MatrixPart::A)),
+            MatrixKind::TF32
+            | MatrixKind::F64
+            | MatrixKind::S8
+            | MatrixKind::U8
+            | MatrixKind::S8U8
+            | MatrixKind::U8S8 => None,
+        }
+    }
+
+    /// The first of the two adjacent accumulators, of a tile of `m` rows and `k` columns, that are a register of A.
+    pub const fn accumulator_of_left(self, word: usize) -> usize {
+        let (row, at) = self.register_at(MatrixPart::A, word);
+        // A block of accumulators has 16 rows and 8 columns: two of a row of 8, and two of the row 8 below.
+        (row / 16 * (self.k as usize / 8) + at / 8) * 4 + row % 16 / 8 * 2
+    }
+
     /// The row and the column of an accumulator for lane 0. Lane `4 * group + t` has the one `group` rows and `2 * t`
     /// columns later.
     pub const fn value_at(self, value: usize) -> (usize, usize) {
@@ -343,6 +364,20 @@ mod tests {
                 assert_eq!(seen.len(), m * n, "{tile}");
             }
         }
+    }
+
+    #[test]
+    fn accumulators_are_elements_of_the_left_matrix() {
+        for kind in [MatrixKind::F16, MatrixKind::BF16] {
+            let (left, scores) = (tile([32, 8, 48], kind), tile([32, 48, 16], kind));
+            assert_eq!(left.accumulators_of_left(), Some(scores.values()));
+            for word in 0..left.registers(MatrixPart::A) {
+                let (row, at) = left.register_at(MatrixPart::A, word);
+                let first = left.accumulator_of_left(word);
+                assert_eq!([first, first + 1].map(|value| scores.value_at(value)), [(row, at), (row, at + 1)]);
+            }
+        }
+        assert_eq!(tile([16, 8, 32], MatrixKind::S8).accumulators_of_left(), None);
     }
 
     #[test]

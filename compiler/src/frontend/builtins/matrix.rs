@@ -18,7 +18,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::{BinaryOp, CompareOp, ExprId, LocalId, MatrixLoad, Op, Space, SpecialRegister, StmtKind as Ir, Type},
+    ir::{BinaryOp, CompareOp, ExprId, LocalId, MathFn, MatrixLoad, Op, Space, SpecialRegister, StmtKind as Ir, Type},
     source::Span,
 };
 
@@ -113,6 +113,10 @@ impl FnLowerer<'_> {
                     return Value::Poison;
                 };
                 self.matrix_store(row, tile, [array, i, j, acc], span)
+            }
+            "a" if args.positional.len() == 1 && args.keywords.is_empty() => {
+                let Some([Some(acc)]) = self.named(row, ["acc"], 1, args, span) else { return Value::Poison };
+                self.left_of_accumulators(row, tile, &acc, span)
             }
             name => {
                 let Some([Some(array), Some(i), Some(j)]) = self.named(row, ["array", "i", "j"], 3, args, span) else {
@@ -218,6 +222,52 @@ impl FnLowerer<'_> {
         let words =
             words.into_iter().map(|word| Value::Scalar(self.b.read(word, span), tile.kind().register())).collect();
         Value::Object(ObjectKind::Matrix(MatrixObject::Fragment(tile, part)), words)
+    }
+
+    /// `T.a(acc)`: the left matrix from the accumulators of a tile with as many columns, rounded.
+    fn left_of_accumulators(&mut self, row: &Intrinsic, tile: MatrixTile, acc: &Value, span: Span) -> Value {
+        let ty = acc.ty();
+        if ty.is_poison() {
+            return Value::Poison;
+        }
+        let element = tile.kind().element(MatrixPart::A);
+        let Some(count) = tile.accumulators_of_left() else {
+            let message = format!(
+                "`{}` takes an array and a position for the tile {tile}: a lane's accumulators are no elements of a left \
+                 matrix of {element}",
+                shown_path(row.path)
+            );
+            return self.error(Code::NoMatchingOverload, span, message);
+        };
+        let items = acc.as_tuple().filter(|items| items.len() == count).map(<[Value]>::to_vec);
+        let numbers = items.filter(|items| {
+            items.iter().all(|item| item.ty().scalar().is_some() || self.is_dry() && item.ty().is_poison())
+        });
+        let Some(numbers) = numbers else {
+            let [m, _, k] = tile.shape();
+            let message = format!(
+                "`{}` takes an array and a position, or for the tile {tile} a tuple of {count} numbers, the accumulators of \
+                 a tile of {m} rows and {k} columns, not {ty}",
+                shown_path(row.path)
+            );
+            return self.error(Code::NoMatchingOverload, span, message);
+        };
+        let mut words = Vec::new();
+        for word in 0..tile.registers(MatrixPart::A) {
+            let first = tile.accumulator_of_left(word);
+            let mut halves = Vec::new();
+            for number in [first, first + 1] {
+                let Some(half) = self.number(&numbers[number], element, span) else { return Value::Poison };
+                let bits = self.b.math(MathFn::Bits, vec![half], Type::Scalar(Scalar::U16), span);
+                halves.push(self.b.convert(bits, Type::Scalar(Scalar::U32), span));
+            }
+            let by = self.b.int(Scalar::U32, 16, span);
+            let upper = self.b.binary(BinaryOp::Shl, halves[1], by, span);
+            let joined = self.b.binary(BinaryOp::Or, halves[0], upper, span);
+            let joined = self.b.temp(joined, span);
+            words.push(Value::Scalar(self.b.read(joined, span), Scalar::U32));
+        }
+        Value::Object(ObjectKind::Matrix(MatrixObject::Fragment(tile, MatrixPart::A)), words)
     }
 
     /// The array and the position of a matrix in memory; `element` is the required dtype.

@@ -42,7 +42,9 @@ pub(super) const MATRIX: &[Intrinsic] = &[
     method(
         "weft.cuda.mma.Tile.a",
         "`a(array, i, j)`: loads the left matrix, whose first element is `array[i, j]`. All lanes of the warp pass the \
-         same position, which does not count from the end. The array may be in any memory and have any strides.",
+         same position, which does not count from the end. The array may be in any memory and have any strides. \
+         `a(acc)`, for `float16` and `bfloat16`: the matrix in the accumulators of a tile of `m` rows and `k` columns, or \
+         in a tuple of as many numbers, rounded to the type of the elements.",
     ),
     method(
         "weft.cuda.mma.Tile.b",

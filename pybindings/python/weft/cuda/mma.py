@@ -31,8 +31,8 @@ class Tile(KernelName):
 
     if TYPE_CHECKING:
 
-        def a(self, array: Any, i: int, j: int) -> Any:
-            """Load the left matrix, whose first element is ``array[i, j]``."""
+        def a(self, array: Any, i: int = ..., j: int = ...) -> Any:
+            """Load the left matrix, whose first element is ``array[i, j]``; or give it of accumulators, ``a(acc)``."""
 
         def b(self, array: Any, i: int, j: int) -> Any:
             """Load the right matrix, whose first element is ``array[i, j]``."""

@@ -146,6 +146,38 @@ def test_products_of_shared_arrays_by_several_warps():
     np.testing.assert_array_equal(got, 2 * (a.astype(np.float32) @ b.astype(np.float32)) + 1)
 
 
+CHAINED = """
+import weft
+from weft import bfloat16, cuda, float16, float32
+FIRST = cuda.mma.tile(32, 48, 16, {name}, {name}, float32)
+SECOND = cuda.mma.tile(32, 8, 48, {name}, {name}, float32)
+
+@cuda.jit
+def kernel(a, b, c, out):
+    x, y, z = a{view}, b{view}, c{view}
+    products = FIRST.mma(FIRST.a(x, 0, 0), FIRST.b(y, 0, 0), FIRST.zeros())
+    left = SECOND.a(tuple(value * 0.5 + 0.001 for value in products))
+    SECOND.store(out, 0, 0, SECOND.mma(left, SECOND.b(z, 0, 0), SECOND.zeros()))
+"""
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_accumulators_are_the_left_matrix_of_another_product(name):
+    view = ".view(weft.bfloat16)" if name == "bfloat16" else ""
+    kernel = module(CHAINED.format(name=name, view=view)).kernel
+    (a, of_a), (b, of_b), (c, of_c) = (
+        whole(name, shape, seed) for seed, shape in enumerate([(32, 16), (16, 48), (48, 8)])
+    )
+    got = launch(kernel, 1, 32, a, b, c, np.zeros((32, 8), np.float32))[3]
+    left = (of_a @ of_b).astype(np.float32) * np.float32(0.5) + np.float32(0.001)
+    if name == "float16":
+        left = left.astype(np.float16)
+    else:
+        bits = left.view(np.uint32)
+        left = (bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    np.testing.assert_allclose(got, left.astype(np.float64) @ of_c, rtol=1e-5, atol=1e-4)
+
+
 def test_tiles_of_the_host():
     tile = cuda.mma.tile(16, 8, 16, a=np.float16, b="float16", c=weft.float32)
     assert tile.shape == (16, 8, 16)
@@ -158,3 +190,20 @@ def test_tiles_of_the_host():
         cuda.mma.tile(16, 8, 8, weft.float32, weft.float32, weft.float32)
     with pytest.raises(RuntimeError, match="can only be used in a kernel"):
         tile.zeros()
+
+
+def test_other_tuples_are_no_left_matrix():
+    def few(out):
+        T = cuda.mma.tile(16, 8, 16, np.float16, np.float16, np.float32)
+        T.store(out, 0, 0, T.mma(T.a(T.zeros()), T.b(out, 0, 0), T.zeros()))
+
+    def integers(out):
+        T = cuda.mma.tile(16, 8, 32, np.int8, np.int8, np.int32)
+        T.store(out, 0, 0, T.mma(T.a(T.zeros()), T.b(out, 0, 0), T.zeros()))
+
+    for function, message in [
+        (few, "a tuple of 8 numbers, the accumulators of a tile of 16 rows and 16 columns, not Tuple"),
+        (integers, "a lane's accumulators are no elements of a left matrix of int8"),
+    ]:
+        with pytest.raises(weft.CompileError, match=message):
+            cuda.compile_ptx(function, "void(float16[:,::1])", cc=(9, 0))

@@ -62,9 +62,22 @@ class MatrixTile:
             bits.append(_bits(plain[y, x]))
         return Fragment(self, part, bits)
 
-    def a(self, array: Any, i: int, j: int) -> Fragment:
-        """Load the left matrix."""
-        return self._load("a", array, i, j)
+    def a(self, array: Any, *place: int) -> Fragment:
+        """Load the left matrix, or take it from accumulators."""
+        if place or not isinstance(array, tuple):
+            return self._load("a", array, *place)
+        m, _, k = self.shape
+        element = self.types[0]
+        if element not in ("float16", "bfloat16") or len(array) != m * k // _LANES:
+            msg = f"cuda.mma.Tile.a takes the accumulators of a tile of {m} rows and {k} columns of {element}"
+            raise TypeError(msg)
+        # A block of accumulators has 16 rows and 8 columns: two of a row of 8, and two of the row 8 below.
+        rounded = [_bits(SCALARS[element](value)) for value in array]
+        bits = []
+        for row, at in self.places["a"]:
+            first = (row // 16 * (k // 8) + at // 8) * 4 + row % 16 // 8 * 2
+            bits += rounded[first : first + 2]
+        return Fragment(self, "a", bits)
 
     def b(self, array: Any, i: int, j: int) -> Fragment:
         """Load the right matrix."""
