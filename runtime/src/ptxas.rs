@@ -5,6 +5,7 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// A kernel's resource usage on a multiprocessor.
@@ -54,16 +55,32 @@ pub enum NotAssembled {
 ///
 /// If `ptxas` rejects the PTX, or cannot be run.
 pub fn assemble(ptxas: &Path, ptx: &[u8], target: &str, lineinfo: bool) -> Result<Vec<u8>, NotAssembled> {
-    let cubin = std::env::temp_dir().join(format!("weft-{}-{target}.cubin", std::process::id()));
-    let options: &[&str] = if lineinfo { &["-lineinfo"] } else { &[] };
-    let bytes = run(ptxas, ptx, target, &cubin, options).and_then(|_| match fs::read(&cubin) {
-        Ok(bytes) if !bytes.is_empty() => Ok(bytes),
+    assemble_with(ptxas, ptx, target, if lineinfo { &["-lineinfo"] } else { &[] }).map(|(cubin, _)| cubin)
+}
+
+/// Assembles PTX with its lines. Returns the resources of each kernel, too.
+///
+/// # Errors
+///
+/// If `ptxas` rejects the PTX, or cannot be run.
+pub fn assemble_and_report(ptxas: &Path, ptx: &[u8], target: &str) -> Result<(Vec<u8>, Vec<Resources>), NotAssembled> {
+    assemble_with(ptxas, ptx, target, &["-lineinfo", "-v"]).map(|(cubin, said)| (cubin, read(&said)))
+}
+
+/// The cubin, and the output of `ptxas`.
+fn assemble_with(ptxas: &Path, ptx: &[u8], target: &str, options: &[&str]) -> Result<(Vec<u8>, String), NotAssembled> {
+    // Threads of the process may assemble at the same time.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let cubin = std::env::temp_dir().join(format!("weft-{process}-{number}-{target}.cubin"));
+    let assembled = run(ptxas, ptx, target, &cubin, options).and_then(|said| match fs::read(&cubin) {
+        Ok(bytes) if !bytes.is_empty() => Ok((bytes, said)),
         Ok(_) => Err(NotAssembled::Failed(format!("{} wrote an empty cubin", ptxas.display()))),
         Err(error) => Err(NotAssembled::Failed(format!("{} wrote no cubin: {error}", ptxas.display()))),
     });
     // A failed run leaves no file.
     let _absent = fs::remove_file(&cubin);
-    bytes
+    assembled
 }
 
 /// Whether PTX calls functions of other languages, except `vprintf`, which `ptxas` knows.

@@ -12,7 +12,7 @@ import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from weft.cuda._code.sass import disassembled
+from weft.cuda._code.sass import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,20 +57,20 @@ def sass_by_line(sass: str) -> dict[tuple[str, int], list[str]]:
     return found
 
 
-def machine_code(ptx: str, sm: str) -> str:
-    """Give the machine code of PTX for a target; empty if `ptxas` or `nvdisasm` is missing or fails."""
-    if not (shutil.which("ptxas") and shutil.which("nvdisasm")):
+def machine_code(cubin: bytes | None) -> str:
+    """Give the text of machine code; empty if there is none, or `nvdisasm` is missing or fails."""
+    if cubin is None or not shutil.which("nvdisasm"):
         return ""
     try:
-        return _disassembled(ptx, sm)
+        return _disassembled(cubin)
     except (RuntimeError, OSError):
         return ""
 
 
 @functools.lru_cache(maxsize=16)
-def _disassembled(ptx: str, sm: str) -> str:
+def _disassembled(cubin: bytes) -> str:
     """Disassemble once for all launches of a kernel."""
-    return disassembled(ptx, sm, "-g", "-c")
+    return text_of(cubin, "-g", "-c")
 
 
 def in_registers(lines: Iterable[Line], sass: str) -> list[Line]:

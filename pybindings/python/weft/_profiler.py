@@ -52,7 +52,7 @@ def of_launch(
 ) -> Profile:
     """Profile a launch with an argument for each parameter."""
     counted = _weft.profile_launch(dispatcher, griddim, blockdim, sharedmem, args, gpu, seconds)
-    sass = machine_code(counted["ptx"], counted["gpu"]["sm"])
+    sass = machine_code(counted["cubin"])
     lines = in_registers(_lines(counted), sass)
     moved: dict[str, int] = defaultdict(int)
     for line in lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sysconfig
 from pathlib import Path
 
@@ -77,6 +78,19 @@ def test_without_the_tools_there_is_none(monkeypatch):
     found = launch(window)
     assert found.sass == ""
     assert found.total("local", "sectors") > 0
+
+
+@pytest.mark.usefixtures("tools")
+def test_ptxas_runs_once_for_registers_and_machine_code(tmp_path: Path, monkeypatch):
+    own, log = tmp_path / "ptxas", tmp_path / "log"
+    own.write_text(f'#!/bin/sh\necho run >> {log}\nexec {shutil.which("ptxas")} "$@"\n')
+    own.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
+    found = launch(window)
+    assert found.occupancy is not None
+    assert not found.occupancy.registers_are_estimated
+    assert "LDG" in found.sass
+    assert log.read_text() == "run\n"
 
 
 @pytest.mark.usefixtures("tools")

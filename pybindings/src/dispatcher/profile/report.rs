@@ -3,13 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
 use weft_compiler::target::{
     gpus::{Gpu, Work},
     occupancy::{Limit, Needs},
 };
-use weft_runtime::{LaunchConfig, ptxas};
-use weft_simulator::{Class, Count, Counts, MachineCode, Request, Row, Space, Stride};
+use weft_runtime::{
+    LaunchConfig,
+    ptxas::{self, Resources},
+};
+use weft_simulator::{CallSite, Class, Count, Counts, MachineCode, Module, Request, Row, Space, Stride};
 
 use super::{
     prepare::Prepared,
@@ -72,7 +78,9 @@ impl<'py> Report<'_, 'py> {
         let bounds: Vec<(&str, f64)> = bounds.iter().map(|bound| (bound.resource.name(), bound.seconds)).collect();
         report.set_item("bounds", bounds)?;
         report.set_item("gpu", self.gpu_dict()?)?;
-        report.set_item("occupancy", self.occupancy()?)?;
+        let (cubin, resources) = self.assembled()?.unzip();
+        report.set_item("cubin", cubin.map(|bytes| PyBytes::new(py, &bytes)))?;
+        report.set_item("occupancy", self.occupancy(resources.as_ref())?)?;
         Ok(report)
     }
 
@@ -114,18 +122,24 @@ impl<'py> Report<'_, 'py> {
     }
 
     /// Registers, shared memory, and the resident warps of a multiprocessor.
-    fn occupancy(&self) -> PyResult<Bound<'py, PyDict>> {
+    /// The machine code of the kernel and its resources, if `ptxas` is on the PATH.
+    fn assembled(&self) -> PyResult<Option<(Vec<u8>, Resources)>> {
+        let path = std::env::var_os("PATH");
+        let Some(file) = devices::toolkit(self.py)?.ptxas(path.as_deref()) else { return Ok(None) };
+        let (ptx, sm) = (self.prepared.ptx.as_bytes(), self.gpu.sm);
+        let Ok((cubin, found)) = self.py.detach(|| ptxas::assemble_and_report(&file, ptx, sm)) else {
+            return Ok(None);
+        };
+        let symbol = &self.prepared.resolved.overload.kernel.symbol;
+        Ok(found.into_iter().find(|found| found.symbol == *symbol).map(|own| (cubin, own)))
+    }
+
+    fn occupancy(&self, assembled: Option<&Resources>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
         let kernel = &self.prepared.resolved.overload.kernel;
         let Some(sm) = self.gpu.target() else { return Ok(dict) };
-        let path = std::env::var_os("PATH");
-        let assembled = devices::toolkit(self.py)?.ptxas(path.as_deref()).and_then(|file| {
-            let (ptx, sm) = (self.prepared.ptx.as_bytes(), self.gpu.sm);
-            let found = self.py.detach(|| ptxas::resources(&file, ptx, sm)).ok()?;
-            found.into_iter().find(|found| found.symbol == kernel.symbol)
-        });
         let estimate = self.simulated.module.registers(&kernel.symbol, sm.max_warps);
-        let registers = assembled.as_ref().map(|found| found.registers).or(estimate.map(|found| found.count));
+        let registers = assembled.map(|found| found.registers).or(estimate.map(|found| found.count));
         let Some(registers) = registers else { return Ok(dict) };
         let shared = kernel.shared_bytes + u64::from(self.config.shared_bytes);
         let needs = Needs::new(registers, shared, self.config.block.iter().product());

@@ -63,6 +63,20 @@ def disassembled(ptx: str, target: str, *options: str) -> str:
         return _run(["nvdisasm", *options, str(cubin)])
 
 
+def text_of(cubin: bytes, *options: str) -> str:
+    """Give the text of machine code, as `nvdisasm` prints it.
+
+    Raises
+    ------
+    RuntimeError
+        The tool fails, with its message.
+    """
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        file = Path(folder, "kernel.cubin")
+        file.write_bytes(cubin)
+        return _run(["nvdisasm", *options, str(file)])
+
+
 def _run(command: list[str]) -> str:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
