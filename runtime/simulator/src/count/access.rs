@@ -35,11 +35,6 @@ impl<'a> Lanes<'a> {
         Self::new(self.addresses, self.mask & mask, self.size)
     }
 
-    /// Whether all lanes are active and have one address.
-    pub(crate) fn is_uniform(&self) -> bool {
-        self.stride == Some(0)
-    }
-
     /// The distance of consecutive lanes, for reports.
     pub(crate) fn observed_stride(&self) -> Stride {
         match self.stride {

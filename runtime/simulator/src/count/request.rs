@@ -22,9 +22,14 @@ pub struct Request {
 /// The first requests of an instruction in one block.
 #[derive(Debug, Clone, Default)]
 struct First {
-    /// The position of the block: z, y, x.
-    block: [u32; 3],
+    /// The position of the block, by which blocks are ordered.
+    block: u128,
     requests: Vec<Request>,
+}
+
+/// The order of a block.
+fn number([x, y, z]: [u32; 3]) -> u128 {
+    u128::from(z) << 64 | u128::from(y) << 32 | u128::from(x)
 }
 
 /// The recorded requests of the instructions of a program: those of the first block of the grid that executes each. So
@@ -38,28 +43,37 @@ impl Requests {
         Self(vec![First::default(); instructions])
     }
 
+    /// Whether an access of an instruction in a block is one of the first.
+    #[inline]
+    pub(crate) fn records(&self, counter: usize, position: [u32; 3]) -> bool {
+        let (first, block) = (&self.0[counter], number(position));
+        match first.requests.len() {
+            0 => true,
+            RECORDED => block < first.block,
+            _ => block <= first.block,
+        }
+    }
+
     /// Records an access of an instruction in a block, if it is one of the first.
     pub(crate) fn add(
         &mut self,
         counter: usize,
-        [x, y, z]: [u32; 3],
+        position: [u32; 3],
         (space, region): (Space, u32),
         regions: &[Region],
         lanes: Lanes,
     ) {
-        let (first, block) = (&mut self.0[counter], [z, y, x]);
-        if !first.requests.is_empty() && block != first.block {
-            if block > first.block {
-                return;
-            }
+        if !self.records(counter, position) {
+            return;
+        }
+        let (first, block) = (&mut self.0[counter], number(position));
+        if block != first.block {
             first.requests.clear();
         }
-        if first.requests.len() < RECORDED {
-            let base = regions.get(region as usize).map_or(0, Region::base);
-            let offset = |lane: usize| (lanes.mask >> lane & 1 != 0).then(|| lanes.addresses[lane].wrapping_sub(base));
-            first.block = block;
-            first.requests.push(Request { space, region, offsets: std::array::from_fn(offset), size: lanes.size });
-        }
+        let base = regions.get(region as usize).map_or(0, Region::base);
+        let offset = |lane: usize| (lanes.mask >> lane & 1 != 0).then(|| lanes.addresses[lane].wrapping_sub(base));
+        first.block = block;
+        first.requests.push(Request { space, region, offsets: std::array::from_fn(offset), size: lanes.size });
     }
 
     /// Adds those of another thread, which ran other blocks.

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-/// The bits of a sector's number: addresses have 47 bits.
-const SECTOR_BITS: u32 = 42;
-/// The sectors of a block that its part of L1 holds: a hash table that a new block empties at once. The sector that was
-/// loaded first is replaced first.
+/// The bits of a line's number: addresses have 47 bits.
+const LINE_BITS: u32 = 40;
+/// The sectors of a line of 128 bytes.
+const PER_LINE: usize = 4;
+
+/// The sectors of a block that its part of L1 holds: a hash table of lines that a new block empties at once. The sector
+/// that was loaded first is replaced first.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// At least four for each sector that fits; none if nothing is counted.
+    /// At least two for each sector that fits; none if nothing is counted.
     slots: Vec<Slot>,
     /// The slots in use, also of sectors that were replaced.
     len: usize,
@@ -20,16 +23,16 @@ pub(crate) struct Loaded {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// The number of the block and that of the sector.
+    /// The number of the block and that of the line.
     key: u64,
-    /// The number of its load.
-    load: u64,
+    /// The number of the load of each sector, from 1.
+    loads: [u64; PER_LINE],
 }
 
 impl Loaded {
     /// With room for some sectors; with 0, nothing is counted.
     pub(crate) fn new(capacity: u64) -> Self {
-        let slots = if capacity == 0 { 0 } else { (4 * capacity as usize).next_power_of_two() };
+        let slots = if capacity == 0 { 0 } else { (2 * capacity as usize).next_power_of_two() };
         Self { slots: vec![Slot::default(); slots], len: 0, block: 1, capacity, loads: 0 }
     }
 
@@ -37,46 +40,60 @@ impl Loaded {
     pub(crate) fn clear(&mut self) {
         self.len = 0;
         self.block += 1;
-        if self.block >> (64 - SECTOR_BITS) != 0 {
+        if self.block >> (64 - LINE_BITS) != 0 {
             self.slots.fill(Slot::default());
             self.block = 1;
         }
     }
 
-    /// Loads a sector. Returns whether L1 does not hold it.
-    pub(crate) fn insert(&mut self, sector: u64) -> bool {
+    /// Loads the sectors of some bytes in ascending order. Returns the number of those that L1 does not hold.
+    pub(crate) fn load(&mut self, address: u64, size: u64) -> u64 {
         if self.capacity == 0 {
-            return false;
+            return 0;
         }
-        if 2 * self.len >= self.slots.len() {
+        let (mut sector, last, mut new) = (address >> 5, (address + size - 1) >> 5, 0);
+        while sector <= last {
+            let line = sector / PER_LINE as u64;
+            let at = self.slot(line);
+            while sector <= last && sector / PER_LINE as u64 == line {
+                let load = &mut self.slots[at].loads[sector as usize % PER_LINE];
+                if *load == 0 || self.loads - *load >= self.capacity {
+                    self.loads += 1;
+                    *load = self.loads;
+                    new += 1;
+                }
+                sector += 1;
+            }
+        }
+        new
+    }
+
+    /// The slot of a line.
+    fn slot(&mut self, line: u64) -> usize {
+        if 4 * self.len >= 3 * self.slots.len() {
             self.drop_replaced();
         }
-        let key = self.block << SECTOR_BITS | (sector & ((1 << SECTOR_BITS) - 1));
+        let key = self.block << LINE_BITS | (line & ((1 << LINE_BITS) - 1));
         let at = self.find(key);
-        let slot = self.slots[at];
-        if slot.key == key && self.is_held(slot) {
-            return false;
+        if self.slots[at].key != key {
+            self.len += 1;
+            self.slots[at] = Slot { key, loads: [0; PER_LINE] };
         }
-        self.len += usize::from(slot.key != key);
-        self.loads += 1;
-        self.slots[at] = Slot { key, load: self.loads };
-        true
+        at
     }
 
-    /// Whether L1 holds a sector that the block has loaded.
-    fn is_held(&self, slot: Slot) -> bool {
-        slot.key >> SECTOR_BITS == self.block && self.loads - slot.load < self.capacity
-    }
-
-    /// Empties the slots of sectors that L1 no longer holds.
+    /// Empties the slots of lines of which L1 holds no sector.
     fn drop_replaced(&mut self) {
         let empty = vec![Slot::default(); self.slots.len()];
         let old = std::mem::replace(&mut self.slots, empty);
         self.len = 0;
-        for slot in old.into_iter().filter(|slot| self.is_held(*slot)).collect::<Vec<_>>() {
-            let at = self.find(slot.key);
-            self.slots[at] = slot;
-            self.len += 1;
+        for slot in old {
+            let is_held = |load: &u64| *load != 0 && self.loads - load < self.capacity;
+            if slot.key >> LINE_BITS == self.block && slot.loads.iter().any(is_held) {
+                let at = self.find(slot.key);
+                self.slots[at] = slot;
+                self.len += 1;
+            }
         }
     }
 
@@ -84,8 +101,8 @@ impl Loaded {
     fn find(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
         // Neighbors are next to each other, and rows of arrays are spread.
-        let mut at = (key ^ (key & ((1 << SECTOR_BITS) - 1)) >> 10) as usize & mask;
-        while self.slots[at].key >> SECTOR_BITS == self.block && self.slots[at].key != key {
+        let mut at = (key ^ (key & ((1 << LINE_BITS) - 1)) >> 8) as usize & mask;
+        while self.slots[at].key >> LINE_BITS == self.block && self.slots[at].key != key {
             at = (at + 1) & mask;
         }
         at
@@ -156,21 +173,24 @@ mod tests {
     fn a_block_loads_a_sector_once() {
         let mut loaded = Loaded::new(5000);
         for round in 0..3 {
-            let new = (0..5000_u64).filter(|n| loaded.insert(n * 128)).count();
+            let new: u64 = (0..5000_u64).map(|n| loaded.load(4096 * n, 32)).sum();
             assert_eq!(new, if round == 0 { 5000 } else { 0 });
         }
         loaded.clear();
-        assert!(loaded.insert(128) && !loaded.insert(128));
+        assert!(loaded.load(4096, 1) == 1 && loaded.load(4096 + 31, 2) == 1 && loaded.load(4096, 64) == 0);
+        // 300 bytes from the middle of a sector are in ten sectors, of which two are held.
+        assert_eq!(loaded.load(4096 + 16, 300), 8);
     }
 
     #[test]
     fn a_full_cache_replaces_the_first_sector() {
         let mut loaded = Loaded::new(4);
-        assert!((0..4).all(|sector| loaded.insert(sector)) && !loaded.insert(0));
-        assert!(loaded.insert(4) && loaded.insert(0) && !loaded.insert(2));
+        assert!(loaded.load(0, 128) == 4 && loaded.load(0, 32) == 0);
+        assert!(loaded.load(128, 32) == 1 && loaded.load(0, 32) == 1 && loaded.load(64, 32) == 0);
         // Replaced sectors do not fill the table.
-        assert!((100..1000).all(|sector| loaded.insert(sector)) && !loaded.insert(999) && loaded.insert(100));
-        assert!(loaded.slots.len() == 16 && !Loaded::new(0).insert(1));
+        let mut one = |sector: u64| loaded.load(sector * 32, 32) == 1;
+        assert!((100..1000).all(&mut one) && !one(999) && one(100));
+        assert!(loaded.slots.len() == 8 && Loaded::new(0).load(32, 32) == 0);
     }
 
     #[test]

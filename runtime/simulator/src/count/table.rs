@@ -181,11 +181,32 @@ impl Count {
 }
 
 impl AddAssign for Count {
-    fn add_assign(&mut self, mut other: Self) {
-        for (own, more) in self.fields_mut().into_iter().zip(other.fields_mut()) {
-            *own += *more;
-        }
-        self.stride = self.stride.merge(other.stride);
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            requests,
+            lanes,
+            sectors,
+            ideal_sectors,
+            l2_requests,
+            l2_sectors,
+            tag_wavefronts,
+            wavefronts,
+            ideal_wavefronts,
+            bank_conflicts,
+            stride,
+        } = other;
+        // Once for each access: a loop over the fields takes several times as long.
+        self.requests += requests;
+        self.lanes += lanes;
+        self.sectors += sectors;
+        self.ideal_sectors += ideal_sectors;
+        self.l2_requests += l2_requests;
+        self.l2_sectors += l2_sectors;
+        self.tag_wavefronts += tag_wavefronts;
+        self.wavefronts += wavefronts;
+        self.ideal_wavefronts += ideal_wavefronts;
+        self.bank_conflicts += bank_conflicts;
+        self.stride = self.stride.merge(stride);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Loads and stores. Addresses outside of arrays, variables and the memory of the block, and misaligned ones, are
 //! errors.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
+
 use super::{
     Context, convert,
     lanes::{active, each, for_active, mask_of, set},
+    transfer,
     warp::Frame,
 };
 use crate::{
@@ -15,6 +18,7 @@ use crate::{
 };
 
 /// The addresses of all lanes.
+#[inline(always)]
 pub(super) fn addresses(frame: &Frame, address: Address) -> [u64; 32] {
     let offset = address.offset as u64;
     match address.bank {
@@ -74,7 +78,7 @@ pub(super) fn load_bytes(bytes: &[u8]) -> u64 {
 }
 
 /// Writes the low bytes of an integer.
-fn store_bytes(bytes: &mut [u8], value: u64) {
+pub(super) fn store_bytes(bytes: &mut [u8], value: u64) {
     match bytes {
         [a, b, c, d] => [*a, *b, *c, *d] = (value as u32).to_le_bytes(),
         _ => bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]),
@@ -93,16 +97,16 @@ impl<'a> Context<'_, 'a> {
         self.machine.counters.requests.add(self.counter, self.block, (space, region), regions, lanes);
     }
 
+    /// Whether an access of the current instruction is to be recorded.
+    pub(super) fn records(&self) -> bool {
+        self.machine.counters.requests.records(self.counter, self.block)
+    }
+
     /// Adds the counts of a load of a region.
     fn count_load(&mut self, space: Space, region: u32, lanes: count::Lanes) {
         let mut count = counted(space, lanes, true);
         if space == Space::Global {
-            let loaded = &mut self.machine.loaded;
-            let mut one = |address, size| {
-                let sectors = address >> 5..=(address + size - 1) >> 5;
-                count.l2_sectors += sectors.filter(|sector| loaded.insert(*sector)).count() as u64;
-            };
-            lanes.ranges(&mut one);
+            lanes.ranges(|address, size| count.l2_sectors += self.machine.loaded.load(address, size));
         }
         self.record(space, region, lanes);
         self.count(space, region, count);
@@ -140,15 +144,9 @@ impl<'a> Context<'_, 'a> {
         })
     }
 
-    /// Whether the accesses of all active lanes, of some bytes from each address, are in shared memory.
-    fn has_shared(&self, space: Space, lanes: count::Lanes, bytes: u64) -> bool {
-        let end = lanes.bounds().1.checked_add(bytes);
-        space == Space::Shared && end.is_some_and(|end| end <= self.shared.len() as u64)
-    }
-
-    /// The region that holds the accesses of all active lanes, if one does.
-    fn common_region(&self, lanes: count::Lanes) -> Option<(usize, &'a Region)> {
-        let ((low, high), size) = (lanes.bounds(), u64::from(lanes.size));
+    /// The region that holds accesses of a size at the least and the greatest address of a warp, if one does.
+    pub(super) fn common_region(&self, (low, high): (u64, u64), size: u32) -> Option<(usize, &'a Region)> {
+        let size = u64::from(size);
         let regions = self.machine.memory.regions();
         // An instruction mostly accesses the region that it accessed first.
         if let Some((_, number, _)) = self.machine.counters.accesses[self.counter].first()
@@ -161,10 +159,16 @@ impl<'a> Context<'_, 'a> {
         let number = self.machine.memory.find(low, size)?;
         regions[number].contains(high, size).then_some((number, &regions[number]))
     }
+
+    /// Whether the accesses of all active lanes, of some bytes from each address, are in shared memory.
+    fn has_shared(&self, space: Space, lanes: count::Lanes, bytes: u64) -> bool {
+        let end = lanes.bounds().1.checked_add(bytes);
+        space == Space::Shared && end.is_some_and(|end| end <= self.shared.len() as u64)
+    }
 }
 
 /// The counts of a load or store.
-fn counted(space: Space, lanes: count::Lanes, is_load: bool) -> count::Count {
+pub(super) fn counted(space: Space, lanes: count::Lanes, is_load: bool) -> count::Count {
     let count = match space {
         Space::Shared => count::shared(lanes, is_load),
         Space::Local => count::local(lanes),
@@ -175,18 +179,46 @@ fn counted(space: Space, lanes: count::Lanes, is_load: bool) -> count::Count {
 }
 
 /// Executes a load.
+#[inline(always)]
 pub(super) fn load(context: &mut Context, frame: &mut Frame, access: &Access, mask: u32) -> Result<(), Error> {
     context.machine.polls |= access.polls;
     let all = addresses(frame, access.address);
     if access.space != Space::Generic {
         return load_part(context, frame, access, access.space, (&all, mask));
     }
-    split(access.space, &all, mask)
+    load_generic(context, frame, access, (&all, mask))
+}
+
+/// Loads from generic addresses, which may be in several spaces.
+#[inline(never)]
+fn load_generic(
+    context: &mut Context,
+    frame: &mut Frame,
+    access: &Access,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    split(access.space, addresses, mask)
         .try_for_each(|part| load_part(context, frame, access, part.space, (&part.addresses, part.mask)))
 }
 
 /// Loads in lanes whose addresses are in one space.
+#[inline(always)]
 fn load_part(
+    context: &mut Context,
+    frame: &mut Frame,
+    access: &Access,
+    space: Space,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    if transfer::load(context, frame, access, space, (addresses, mask)) {
+        return Ok(());
+    }
+    load_irregular(context, frame, access, space, (addresses, mask))
+}
+
+/// Loads in lanes whose addresses have no known pattern.
+#[inline(never)]
+fn load_irregular(
     context: &mut Context,
     frame: &mut Frame,
     access: &Access,
@@ -215,7 +247,7 @@ fn load_part(
         context.count(space, NO_REGION, counted(space, lanes, true));
         return Ok(());
     }
-    if let Some((number, region)) = context.common_region(lanes) {
+    if let Some((number, region)) = context.common_region(lanes.bounds(), size) {
         context.count_load(space, number as u32, lanes);
         load_from(frame, region, access, lanes);
         return Ok(());
@@ -244,9 +276,7 @@ fn load_shared(
         let at = (addresses[lane] + offset) as usize;
         &shared[at..at + size]
     };
-    if lanes.is_uniform() {
-        put(frame, register, access.ty, mask, &[load_bytes(bytes(0)); 32]);
-    } else if let (4, Bank::Word) = (size, register.0) {
+    if let (4, Bank::Word) = (size, register.0) {
         let mut values = [0; 32];
         for_active(mask, |lane| values[lane] = load_bytes(bytes(lane)) as u32);
         set(&mut frame.words, register.1, mask, &values);
@@ -264,13 +294,11 @@ fn load_from(frame: &mut Frame, region: &Region, access: &Access, lanes: count::
     lanes.ranges(|address, size| region.touch(address, size));
     for (index, (bank, register)) in access.registers.iter().enumerate() {
         let offset = index as u64 * u64::from(element);
-        if lanes.is_uniform() {
-            let value = region.load(addresses[0] + offset, element);
-            put(frame, (*bank, *register), access.ty, mask, &[value; 32]);
-        } else if element == 4 && *bank == Bank::Word {
-            let mut values = [0; 32];
+        if element == 4 && *bank == Bank::Word {
+            let (words, mut values) = (region.words(region.base()), [0; 32]);
             for_active(mask, |lane| {
-                values[lane] = region.word(addresses[lane] + offset).load(std::sync::atomic::Ordering::Acquire);
+                let at = (addresses[lane] + offset - region.base()) / 4;
+                values[lane] = words[at as usize].load(std::sync::atomic::Ordering::Acquire);
             });
             set(&mut frame.words, *register, mask, &values);
         } else {
@@ -282,7 +310,8 @@ fn load_from(frame: &mut Frame, region: &Region, access: &Access, lanes: count::
 }
 
 /// Writes loaded values to a register, extended to its size.
-fn put(frame: &mut Frame, register: (Bank, Reg), ty: Type, mask: u32, values: &[u64; 32]) {
+#[inline(always)]
+pub(super) fn put(frame: &mut Frame, register: (Bank, Reg), ty: Type, mask: u32, values: &[u64; 32]) {
     if ty.is_signed() {
         convert::write(frame, register, mask, &each(values, |value| convert::extend(value, ty)));
     } else {
@@ -291,17 +320,45 @@ fn put(frame: &mut Frame, register: (Bank, Reg), ty: Type, mask: u32, values: &[
 }
 
 /// Executes a store.
+#[inline(always)]
 pub(super) fn store(context: &mut Context, frame: &Frame, access: &Access, mask: u32) -> Result<(), Error> {
     let all = addresses(frame, access.address);
     if access.space != Space::Generic {
         return store_part(context, frame, access, access.space, (&all, mask));
     }
-    split(access.space, &all, mask)
+    store_generic(context, frame, access, (&all, mask))
+}
+
+/// Stores to generic addresses, which may be in several spaces.
+#[inline(never)]
+fn store_generic(
+    context: &mut Context,
+    frame: &Frame,
+    access: &Access,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    split(access.space, addresses, mask)
         .try_for_each(|part| store_part(context, frame, access, part.space, (&part.addresses, part.mask)))
 }
 
 /// Stores in lanes whose addresses are in one space.
+#[inline(always)]
 fn store_part(
+    context: &mut Context,
+    frame: &Frame,
+    access: &Access,
+    space: Space,
+    (addresses, mask): (&[u64; 32], u32),
+) -> Result<(), Error> {
+    if transfer::store(context, frame, access, space, (addresses, mask)) {
+        return Ok(());
+    }
+    store_irregular(context, frame, access, space, (addresses, mask))
+}
+
+/// Stores in lanes whose addresses have no known pattern.
+#[inline(never)]
+fn store_irregular(
     context: &mut Context,
     frame: &Frame,
     access: &Access,
@@ -333,7 +390,7 @@ fn store_part(
         context.count(space, NO_REGION, counted(space, lanes, false));
         return Ok(());
     }
-    let common = context.common_region(lanes);
+    let common = context.common_region(lanes.bounds(), size);
     if let Some((_, region)) = common {
         lanes.ranges(|address, size| region.touch(address, size));
     }
@@ -359,13 +416,19 @@ fn store_part(
 }
 
 /// Loads a parameter of the launch or of the frame.
+#[inline(never)]
 pub(super) fn load_param(frame: &mut Frame, params: &[u8], access: &ParamAccess, mask: u32) -> Result<(), Error> {
     let element = access.ty.size() as usize;
     for (index, register) in access.registers.iter().enumerate() {
         let at = access.offset as usize + index * element;
         let values = if access.of_kernel {
             let bytes = params.get(at..at + element);
-            [bytes.map(load_bytes).ok_or_else(|| Error::in_lane(0, "the launch lacks a parameter"))?; 32]
+            let value = bytes.map(load_bytes).ok_or_else(|| Error::in_lane(0, "the launch lacks a parameter"))?;
+            if element == 4 && register.0 == Bank::Word {
+                set(&mut frame.words, register.1, mask, &[value as u32; 32]);
+                continue;
+            }
+            [value; 32]
         } else {
             let stride = frame.params.len() / 32;
             let value = |lane: usize| load_bytes(&frame.params[lane * stride + at..lane * stride + at + element]);
@@ -377,6 +440,7 @@ pub(super) fn load_param(frame: &mut Frame, params: &[u8], access: &ParamAccess,
 }
 
 /// Stores a parameter of a call, or a result.
+#[inline(never)]
 pub(super) fn store_param(frame: &mut Frame, access: &ParamAccess, mask: u32) {
     let element = access.ty.size() as usize;
     let stride = frame.params.len() / 32;

@@ -1,5 +1,7 @@
 //! Conversions between types, and between a register and its parts.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
+
 use super::{
     lanes::{Lanes, each, set},
     round,
@@ -11,6 +13,7 @@ use crate::{
 };
 
 /// The values of a register as 64 bits.
+#[inline(always)]
 pub(super) fn read(frame: &Frame, (bank, register): (Bank, Reg)) -> Lanes<u64> {
     match bank {
         Bank::Word => each(&frame.words[register as usize], u64::from),
@@ -20,6 +23,7 @@ pub(super) fn read(frame: &Frame, (bank, register): (Bank, Reg)) -> Lanes<u64> {
 }
 
 /// Writes the low bits of values to a register.
+#[inline(always)]
 pub(super) fn write(frame: &mut Frame, (bank, register): (Bank, Reg), mask: u32, values: &Lanes<u64>) {
     match bank {
         Bank::Word => set(&mut frame.words, register, mask, &each(values, |value| value as u32)),
@@ -51,6 +55,7 @@ fn format(ty: Type) -> Option<Format> {
 }
 
 /// `cvt`.
+#[inline(always)]
 pub(super) fn convert(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg), a: (Bank, Reg), mask: u32) {
     let Conversion { to, from, .. } = conversion;
     // A conversion to a smaller register or a wider integer needs no arithmetic.
@@ -66,6 +71,18 @@ pub(super) fn convert(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg),
             return set(&mut frame.words, target, mask, &values);
         }
     }
+    if let (Type::F32, Type::S32, Rounding::Nearest, (Bank::Word, target), (Bank::Word, source)) =
+        (to, from, conversion.rounding, d, a)
+    {
+        let values = each(&frame.words[source as usize], |value| (value as i32 as f32).to_bits());
+        return set(&mut frame.words, target, mask, &values);
+    }
+    convert_any(frame, conversion, d, a, mask);
+}
+
+#[inline(never)]
+fn convert_any(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg), a: (Bank, Reg), mask: u32) {
+    let Conversion { to, from, .. } = conversion;
     let values = each(&read(frame, a), |value| extend(value, from));
     let converted = match (format(to), format(from)) {
         (None, None) => each(&values, |value| integer(value, conversion, d.0)),

@@ -1,6 +1,8 @@
 //! Operations on floats. Rounded operations are exact in all roundings. Approximate functions are computed in float64
 //! and rounded, which is within the error that PTX documents; a GPU may have other last bits.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
+
 use super::{
     lanes::{Lanes, map1, map2, map3, set},
     round,
@@ -22,10 +24,10 @@ macro_rules! extremum {
 }
 
 /// Operations on float32.
-pub(super) fn single(op: FloatOp, mode: Mode, bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32) {
+#[inline(always)]
+pub(super) fn single<const FUSED: bool>(op: FloatOp, mode: Mode, bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32) {
     if mode.rounding != Rounding::Nearest || mode.ftz || mode.sat {
-        map3(bank, r, mask, |x, y, z| single_in_mode(op, mode, [x, y, z].map(f32::from_bits)).to_bits());
-        return;
+        return rare_single(op, mode, bank, r, mask);
     }
     macro_rules! one {
         ($f:expr) => {
@@ -42,32 +44,84 @@ pub(super) fn single(op: FloatOp, mode: Mode, bank: &mut [Lanes<u32>], r: &[Reg;
         FloatOp::Add => two!(|x: f32, y: f32| x + y),
         FloatOp::Sub => two!(|x: f32, y: f32| x - y),
         FloatOp::Mul => two!(|x: f32, y: f32| x * y),
-        FloatOp::Fma => fused(bank, r, mask, false, false),
-        FloatOp::MulSub => fused(bank, r, mask, false, true),
-        FloatOp::SubMul => fused(bank, r, mask, true, false),
+        FloatOp::Fma => fused::<FUSED>(bank, r, mask, false, false),
+        FloatOp::MulSub => fused::<FUSED>(bank, r, mask, false, true),
+        FloatOp::SubMul => fused::<FUSED>(bank, r, mask, true, false),
         FloatOp::Div => two!(|x: f32, y: f32| x / y),
         FloatOp::Sqrt => one!(f32::sqrt),
+        FloatOp::Rcp => one!(f32::recip),
         FloatOp::Abs => map1(bank, r, mask, |x| x & 0x7fff_ffff),
         FloatOp::Neg => map1(bank, r, mask, |x| x ^ 0x8000_0000),
         FloatOp::Min => two!(|x: f32, y: f32| extremum!(x, y, true)),
         FloatOp::Max => two!(|x: f32, y: f32| extremum!(x, y, false)),
         FloatOp::MinNan
         | FloatOp::MaxNan
-        | FloatOp::Rcp
         | FloatOp::Rsqrt
         | FloatOp::Copysign
         | FloatOp::Ex2
         | FloatOp::Lg2
         | FloatOp::Sin
         | FloatOp::Cos
-        | FloatOp::Tanh => {
-            map3(bank, r, mask, |x, y, z| single_in_mode(op, mode, [x, y, z].map(f32::from_bits)).to_bits());
-        }
+        | FloatOp::Tanh => rare_single(op, mode, bank, r, mask),
     }
 }
 
-/// `±a * b ± c` with one rounding. The float64 sum is rounded twice only where it is between two float32, or denormal.
-fn fused(bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32, negates_product: bool, negates_summand: bool) {
+/// Operations on float32 that are not common, and those in all modes.
+#[inline(never)]
+fn rare_single(op: FloatOp, mode: Mode, bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32) {
+    if let (Some(function), Rounding::Nearest, false) = (function(op), mode.rounding, mode.sat) {
+        let flushed = |x: f32| if mode.ftz { flush(x) } else { x };
+        map1(bank, r, mask, |x| flushed(function(f64::from(flushed(f32::from_bits(x)))) as f32).to_bits());
+    } else {
+        map3(bank, r, mask, |x, y, z| single_in_mode(op, mode, [x, y, z].map(f32::from_bits)).to_bits());
+    }
+}
+
+/// The function of an operation that is computed in float64 and rounded.
+fn function(op: FloatOp) -> Option<fn(f64) -> f64> {
+    match op {
+        FloatOp::Rsqrt => Some(|x| 1.0 / x.sqrt()),
+        FloatOp::Ex2 => Some(f64::exp2),
+        FloatOp::Lg2 => Some(f64::log2),
+        FloatOp::Sin => Some(f64::sin),
+        FloatOp::Cos => Some(f64::cos),
+        FloatOp::Tanh => Some(f64::tanh),
+        FloatOp::Add
+        | FloatOp::Sub
+        | FloatOp::Mul
+        | FloatOp::Fma
+        | FloatOp::MulSub
+        | FloatOp::SubMul
+        | FloatOp::Div
+        | FloatOp::Sqrt
+        | FloatOp::Rcp
+        | FloatOp::Min
+        | FloatOp::Max
+        | FloatOp::MinNan
+        | FloatOp::MaxNan
+        | FloatOp::Abs
+        | FloatOp::Neg
+        | FloatOp::Copysign => None,
+    }
+}
+
+/// `±a * b ± c` with one rounding: an instruction if the CPU has it (`FUSED`). Otherwise the float64 sum is rounded twice only where it is between two float32, or denormal.
+#[inline(always)]
+fn fused<const FUSED: bool>(
+    bank: &mut [Lanes<u32>],
+    r: &[Reg; 4],
+    mask: u32,
+    negates_product: bool,
+    negates_summand: bool,
+) {
+    if FUSED {
+        let signed = |x: f32, is_negated: bool| if is_negated { -x } else { x };
+        map3(bank, r, mask, |a, b, c| {
+            let [a, b, c] = [a, b, c].map(f32::from_bits);
+            signed(a, negates_product).mul_add(b, signed(c, negates_summand)).to_bits()
+        });
+        return;
+    }
     let (a, b, c) = (&bank[r[1] as usize], &bank[r[2] as usize], &bank[r[3] as usize]);
     let (sign_a, sign_c) = (u32::from(negates_product) << 31, u32::from(negates_summand) << 31);
     let wide = |x: u32| f64::from(f32::from_bits(x));
@@ -132,7 +186,14 @@ fn single_in_mode(op: FloatOp, mode: Mode, operands: [f32; 3]) -> f32 {
 }
 
 /// Operations on float64.
-pub(super) fn double(op: FloatOp, mode: Mode, bank: &mut [Lanes<u64>], r: &[Reg; 4], mask: u32) {
+#[inline(always)]
+pub(super) fn double<const FUSED: bool>(op: FloatOp, mode: Mode, bank: &mut [Lanes<u64>], r: &[Reg; 4], mask: u32) {
+    macro_rules! three {
+        ($f:expr) => {{
+            let f = $f;
+            map3(bank, r, mask, |x, y, z| f(f64::from_bits(x), f64::from_bits(y), f64::from_bits(z)).to_bits())
+        }};
+    }
     macro_rules! two {
         ($f:expr) => {{
             let f = $f;
@@ -143,8 +204,20 @@ pub(super) fn double(op: FloatOp, mode: Mode, bank: &mut [Lanes<u64>], r: &[Reg;
         (FloatOp::Add, Rounding::Nearest) => two!(|x: f64, y: f64| x + y),
         (FloatOp::Sub, Rounding::Nearest) => two!(|x: f64, y: f64| x - y),
         (FloatOp::Mul, Rounding::Nearest) => two!(|x: f64, y: f64| x * y),
-        _ => map3(bank, r, mask, |x, y, z| double_in_mode(op, mode, [x, y, z].map(f64::from_bits)).to_bits()),
+        (FloatOp::Div, Rounding::Nearest) => two!(|x: f64, y: f64| x / y),
+        (FloatOp::Fma, Rounding::Nearest) if FUSED => three!(|x: f64, y: f64, z: f64| x.mul_add(y, z)),
+        (FloatOp::MulSub, Rounding::Nearest) if FUSED => three!(|x: f64, y: f64, z: f64| x.mul_add(y, -z)),
+        (FloatOp::SubMul, Rounding::Nearest) if FUSED => three!(|x: f64, y: f64, z: f64| (-x).mul_add(y, z)),
+        (FloatOp::Abs, _) => map1(bank, r, mask, |x| x & (u64::MAX >> 1)),
+        (FloatOp::Neg, _) => map1(bank, r, mask, |x| x ^ 1 << 63),
+        _ => rare_double(op, mode, bank, r, mask),
     }
+}
+
+/// Operations on float64 that are not common, and those in all modes.
+#[inline(never)]
+fn rare_double(op: FloatOp, mode: Mode, bank: &mut [Lanes<u64>], r: &[Reg; 4], mask: u32) {
+    map3(bank, r, mask, |x, y, z| double_in_mode(op, mode, [x, y, z].map(f64::from_bits)).to_bits());
 }
 
 fn double_in_mode(op: FloatOp, mode: Mode, [a, b, c]: [f64; 3]) -> f64 {
@@ -186,6 +259,7 @@ fn double_in_mode(op: FloatOp, mode: Mode, [a, b, c]: [f64; 3]) -> f64 {
 }
 
 /// Operations on floats of 16 bits, one or two in a word.
+#[inline(never)]
 pub(super) fn half(
     op: FloatOp,
     mode: Mode,
@@ -246,7 +320,10 @@ mod tests {
 
     fn apply(op: FloatOp, mode: Mode, operands: [f32; 3]) -> f32 {
         let mut bank = [[0; 32], [operands[0].to_bits(); 32], [operands[1].to_bits(); 32], [operands[2].to_bits(); 32]];
-        single(op, mode, &mut bank, &[0, 1, 2, 3], u32::MAX);
+        let mut other = bank;
+        single::<false>(op, mode, &mut bank, &[0, 1, 2, 3], u32::MAX);
+        single::<true>(op, mode, &mut other, &[0, 1, 2, 3], u32::MAX);
+        assert_eq!(bank[0], other[0], "{op:?} {operands:?}");
         f32::from_bits(bank[0][9])
     }
 

@@ -1,6 +1,7 @@
 //! Operations on integers. Division by zero gives all ones, and the remainder is the dividend, as on NVIDIA GPUs; a
 //! shift by the size or more shifts all bits out.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
 #![expect(trivial_numeric_casts, reason = "one macro for all sizes")]
 
 use super::lanes::{Lanes, map1, map2, map3, set};
@@ -76,18 +77,22 @@ macro_rules! integers {
 
 integers!(
     /// Integers of 16 bits, zero-extended in words.
+    #[inline(never)]
     short, u32, u16, i16, u32, i32
 );
 integers!(
     /// Integers of 32 bits.
+    #[inline(always)]
     word, u32, u32, i32, u64, i64
 );
 integers!(
     /// Integers of 64 bits.
+    #[inline(always)]
     long, u64, u64, i64, u128, i128
 );
 
 /// Operations that only 32-bit words have.
+#[inline(never)]
 pub(super) fn word_only(op: WordOp, bank: &mut [Lanes<u32>], r: &[Reg; 4], mask: u32) {
     match op {
         WordOp::Popc => map1(bank, r, mask, u32::count_ones),
@@ -158,6 +163,7 @@ pub(super) fn insert(a: u64, b: u64, at: u32, len: u32, bits: u32) -> u64 {
 }
 
 /// Operations of 64-bit integers and words.
+#[inline(never)]
 pub(super) fn mixed(op: MixedOp, words: &mut [Lanes<u32>], longs: &mut [Lanes<u64>], r: &[Reg; 4], mask: u32) {
     let [d, a, b, c] = r.map(|register| register as usize);
     if let MixedOp::Popc | MixedOp::Clz = op {
@@ -183,6 +189,7 @@ pub(super) fn mixed(op: MixedOp, words: &mut [Lanes<u32>], longs: &mut [Lanes<u6
 }
 
 /// `mul.wide` and `mad.wide`.
+#[inline(always)]
 pub(super) fn wide(
     ty: Type,
     (words, longs): (&mut [Lanes<u32>], &mut [Lanes<u64>]),

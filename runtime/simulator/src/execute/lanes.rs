@@ -1,11 +1,14 @@
 //! Registers of 32 lanes, and functions that apply an operation to the active lanes.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
+
 use crate::decode::Reg;
 
 /// The values of a register in all lanes.
 pub(super) type Lanes<T> = [T; 32];
 
 /// Writes values to the active lanes of a register.
+#[inline(always)]
 pub(super) fn set<T: Copy>(bank: &mut [Lanes<T>], d: Reg, mask: u32, values: &Lanes<T>) {
     let target = &mut bank[d as usize];
     if mask == u32::MAX {
@@ -20,6 +23,7 @@ pub(super) fn set<T: Copy>(bank: &mut [Lanes<T>], d: Reg, mask: u32, values: &La
 }
 
 /// A function of the values of all lanes. A loop, because `array::map` is not vectorized.
+#[inline(always)]
 pub(super) fn each<T: Copy, U: Copy + Default>(values: &Lanes<T>, f: impl Fn(T) -> U) -> Lanes<U> {
     let mut results = [U::default(); 32];
     for (result, value) in results.iter_mut().zip(values) {
@@ -29,12 +33,14 @@ pub(super) fn each<T: Copy, U: Copy + Default>(values: &Lanes<T>, f: impl Fn(T) 
 }
 
 /// `d = f(a)`
+#[inline(always)]
 pub(super) fn map1<T: Copy + Default>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: impl Fn(T) -> T) {
     let values = each(&bank[r[1] as usize], f);
     set(bank, r[0], mask, &values);
 }
 
 /// `d = f(a, b)`
+#[inline(always)]
 pub(super) fn map2<T: Copy>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: impl Fn(T, T) -> T) {
     let (a, b) = (&bank[r[1] as usize], &bank[r[2] as usize]);
     let mut values = *a;
@@ -45,6 +51,7 @@ pub(super) fn map2<T: Copy>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: i
 }
 
 /// `d = f(a, b, c)`
+#[inline(always)]
 pub(super) fn map3<T: Copy>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: impl Fn(T, T, T) -> T) {
     let (a, b, c) = (&bank[r[1] as usize], &bank[r[2] as usize], &bank[r[3] as usize]);
     let mut values = *a;
@@ -55,6 +62,7 @@ pub(super) fn map3<T: Copy>(bank: &mut [Lanes<T>], r: &[Reg; 4], mask: u32, f: i
 }
 
 /// A mask of the lanes for which a function holds.
+#[inline(always)]
 pub(crate) fn mask_of(f: impl Fn(usize) -> bool) -> u32 {
     let bytes: [u8; 32] = std::array::from_fn(|lane| u8::from(f(lane)));
     let (words, _) = bytes.as_chunks::<8>();
@@ -74,6 +82,7 @@ pub(super) fn active(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Calls a function for the active lanes in ascending order: quick for all lanes.
+#[inline(always)]
 pub(super) fn for_active(mask: u32, f: impl FnMut(usize)) {
     if mask == u32::MAX { (0..32).for_each(f) } else { active(mask).for_each(f) }
 }

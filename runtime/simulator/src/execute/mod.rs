@@ -8,9 +8,13 @@ mod convert;
 mod float;
 mod integer;
 mod lanes;
+mod pattern;
 mod round;
 mod simple;
+mod transfer;
 mod warp;
+
+use std::cell::RefCell;
 
 use crate::{
     count::{Counters, Loaded},
@@ -81,6 +85,32 @@ pub(crate) struct Machine<'a> {
     pub(crate) polls: bool,
     /// The sectors of global memory in the block's part of L1.
     pub(crate) loaded: Loaded,
+    /// The patterns of the accesses of each instruction.
+    patterns: Vec<pattern::Patterns>,
+    /// Frames of warps that have ended, whose memory the next ones use.
+    #[expect(clippy::vec_box, reason = "warps hold boxes, which are not copied")]
+    frames: RefCell<Vec<Box<warp::Frame>>>,
+}
+
+impl<'a> Machine<'a> {
+    /// A machine that has run nothing, with an L1 of some sectors.
+    pub(crate) fn new(setup: &'a Setup<'a>, limit: u64, l1_sectors: u64) -> Self {
+        let counters = Counters::new(setup.program);
+        let mut patterns = Vec::new();
+        patterns.resize_with(counters.guarded.len(), pattern::Patterns::default);
+        let loaded = Loaded::new(l1_sectors);
+        Self {
+            setup,
+            memory: setup.memory,
+            counters,
+            clock: 0,
+            limit,
+            polls: false,
+            loaded,
+            patterns,
+            frames: RefCell::default(),
+        }
+    }
 }
 
 /// The local memory of a warp: a stack of frames for each lane.
@@ -116,20 +146,37 @@ pub(crate) struct Context<'m, 'a> {
     local: &'m mut Local,
     /// The counter of the current instruction.
     counter: usize,
+    /// The patterns of the accesses of each instruction.
+    patterns: &'m mut [pattern::Patterns],
     /// The position of the block in the grid.
     block: [u32; 3],
 }
 
+/// The positions of the threads of a warp in their block, by axis.
+fn positions([x, y, _]: [u32; 3], warp: u32) -> [[u32; 32]; 3] {
+    let first = warp * 32;
+    let mut at = [first % x, first / x % y, first / (x * y)];
+    let mut positions = [[0; 32]; 3];
+    let [on_x, on_y, on_z] = &mut positions;
+    for ((on_x, on_y), on_z) in on_x.iter_mut().zip(on_y).zip(on_z) {
+        [*on_x, *on_y, *on_z] = at;
+        at[0] += 1;
+        if at[0] == x {
+            at = [0, at[1] + 1, at[2]];
+            if at[1] == y {
+                at = [0, 0, at[2] + 1];
+            }
+        }
+    }
+    positions
+}
+
 /// The values of a special register in a warp of a block.
 fn special(setup: &Setup, special: Special, warp: u32, block: [u32; 3]) -> [u32; 32] {
-    let [x, y, _] = setup.block;
     let threads: u32 = setup.block.iter().product();
     let lane = |f: fn(u32) -> u32| std::array::from_fn(|lane| f(lane as u32));
     match special {
-        Special::Tid(axis) => std::array::from_fn(|lane| {
-            let linear = warp * 32 + lane as u32;
-            [linear % x, linear / x % y, linear / (x * y)][axis as usize]
-        }),
+        Special::Tid(axis) => positions(setup.block, warp)[axis as usize],
         Special::Ntid(axis) => [setup.block[axis as usize]; 32],
         Special::Ctaid(axis) => [block[axis as usize]; 32],
         Special::Nctaid(axis) => [setup.grid[axis as usize]; 32],

@@ -1,5 +1,7 @@
 //! Executes an instruction that changes no control flow.
 
+#![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
+
 use super::{
     Context, access, atomic, compare,
     compare::Comparison,
@@ -8,13 +10,72 @@ use super::{
     warp::Frame,
 };
 use crate::{
-    decode::{Bank, CARRY, CarryOp, Clock, LOCAL_BASE, Operation, Reg, SHARED_BASE, WINDOW},
+    decode::{Bank, CARRY, CarryOp, Clock, Instruction, LOCAL_BASE, Operation, Reg, SHARED_BASE, WINDOW},
     error::Error,
     parse::Space,
 };
 
+/// Executes the instructions of a basic block for lanes, and returns those that are active in the last one. Instructions
+/// that change the control flow do nothing here.
+///
+/// The code is compiled twice: for all CPUs, and with the vectors of 256 bits and the fused products that most have.
+pub(super) fn block(
+    context: &mut Context,
+    frame: &mut Frame,
+    instructions: &[Instruction],
+    mask: u32,
+) -> Result<u32, Error> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        #[expect(unsafe_code, reason = "a function for some CPUs only")]
+        // SAFETY: the CPU has the features that the function is compiled for.
+        return unsafe { block_with_avx2(context, frame, instructions, mask) };
+    }
+    block_as::<false>(context, frame, instructions, mask)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn block_with_avx2(
+    context: &mut Context,
+    frame: &mut Frame,
+    instructions: &[Instruction],
+    mask: u32,
+) -> Result<u32, Error> {
+    block_as::<true>(context, frame, instructions, mask)
+}
+
+#[inline(always)]
+fn block_as<const FUSED: bool>(
+    context: &mut Context,
+    frame: &mut Frame,
+    instructions: &[Instruction],
+    mask: u32,
+) -> Result<u32, Error> {
+    let mut active = mask;
+    for instruction in instructions {
+        active = mask;
+        if let Some(guard) = instruction.guard {
+            active &= compare::truth(frame, guard);
+            context.machine.counters.guarded[context.counter] += u64::from(active.count_ones());
+        }
+        if active != 0 {
+            execute::<FUSED>(context, frame, &instruction.operation, active)
+                .map_err(|error| Error { line: instruction.line, ..error })?;
+        }
+        context.counter += 1;
+    }
+    Ok(active)
+}
+
 /// Executes an instruction for the active lanes.
-pub(super) fn execute(context: &mut Context, frame: &mut Frame, operation: &Operation, mask: u32) -> Result<(), Error> {
+#[inline(always)]
+fn execute<const FUSED: bool>(
+    context: &mut Context,
+    frame: &mut Frame,
+    operation: &Operation,
+    mask: u32,
+) -> Result<(), Error> {
     match operation {
         Operation::Short(op, r) => integer::short(*op, &mut frame.words, r, mask),
         Operation::Word(op, r) => integer::word(*op, &mut frame.words, r, mask),
@@ -28,8 +89,8 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, operation: &Oper
         Operation::Carry { op, bank, reads, writes, registers } => {
             carry(frame, *op, *bank, (*reads, *writes), *registers, mask);
         }
-        Operation::Single(op, mode, r) => float::single(*op, *mode, &mut frame.words, r, mask),
-        Operation::Double(op, mode, r) => float::double(*op, *mode, &mut frame.longs, r, mask),
+        Operation::Single(op, mode, r) => float::single::<FUSED>(*op, *mode, &mut frame.words, r, mask),
+        Operation::Double(op, mode, r) => float::double::<FUSED>(*op, *mode, &mut frame.longs, r, mask),
         Operation::Half(op, mode, format, is_pair, r) => {
             float::half(*op, *mode, *format, *is_pair, &mut frame.words, (r, mask));
         }

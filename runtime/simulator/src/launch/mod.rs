@@ -18,7 +18,7 @@ use std::{
 
 use crate::{
     Module,
-    count::{Counters, Counts, Loaded},
+    count::{Counters, Counts},
     error::Error,
     execute::{Machine, Setup, Template},
     memory::Memory,
@@ -220,10 +220,7 @@ fn bytes_of_params(slots: &[crate::decode::Slot], params: &[Vec<u8>]) -> Result<
 fn work(shared: &Shared) -> Ran {
     let setup = shared.setup;
     let mut ran = Ran::new(shared);
-    let counters = Counters::new(setup.program);
-    let loaded = Loaded::new(shared.l1_sectors);
-    let mut machine =
-        Machine { setup, memory: setup.memory, counters, clock: 0, limit: shared.limit, polls: false, loaded };
+    let mut machine = Machine::new(setup, shared.limit, shared.l1_sectors);
     let mut waiting = std::collections::VecDeque::new();
     while !shared.stopped.load(Relaxed) {
         // A waiting block lets one that has not begun run first: it may wait for that one.

@@ -30,6 +30,15 @@ impl Cells {
         Self((0..len.div_ceil(8)).map(|_| AtomicU64::new(0)).collect())
     }
 
+    /// The 4-byte cells from a byte on, which is a multiple of 4.
+    pub(super) fn words(&self, at: usize) -> &[AtomicU32] {
+        assert!(at.is_multiple_of(4) && at <= self.0.len() * 8, "accesses are checked before");
+        let pointer = self.0.as_ptr().cast::<AtomicU32>().wrapping_add(at / 4);
+        // SAFETY: the cells are within the allocation, which ends `self.0.len() * 8 - at` bytes after the pointer, and
+        // the pointer is aligned, because the allocation is. All accesses of the bytes are atomic, as in `cell`.
+        unsafe { std::slice::from_raw_parts(pointer, self.0.len() * 2 - at / 4) }
+    }
+
     cell!(of_1, AtomicU8, 1);
     cell!(of_2, AtomicU16, 2);
     cell!(of_4, AtomicU32, 4);

@@ -62,11 +62,14 @@ impl Region {
     pub(crate) fn touch(&self, address: u64, size: u64) {
         // Regions begin at multiples of a sector, or an array begins within its first sector.
         let base = self.base / SECTOR;
-        for sector in address / SECTOR - base..=(address + size - 1) / SECTOR - base {
-            let (word, bit) = (&self.touched[(sector / 64) as usize], 1 << (sector % 64));
-            if word.load(Relaxed) & bit == 0 {
-                word.fetch_or(bit, Relaxed);
+        let (mut sector, last) = (address / SECTOR - base, (address + size - 1) / SECTOR - base);
+        while sector <= last {
+            let count = (last - sector + 1).min(64 - sector % 64);
+            let (word, bits) = (&self.touched[(sector / 64) as usize], u64::MAX >> (64 - count) << (sector % 64));
+            if word.load(Relaxed) & bits != bits {
+                word.fetch_or(bits, Relaxed);
             }
+            sector += count;
         }
     }
 
@@ -97,9 +100,9 @@ impl Region {
         }
     }
 
-    /// The cell of a 4-byte access.
-    pub(crate) fn word(&self, address: u64) -> &AtomicU32 {
-        self.cells.of_4((address - self.base) as usize)
+    /// The cells of 4-byte accesses from an address on.
+    pub(crate) fn words(&self, address: u64) -> &[AtomicU32] {
+        self.cells.words((address - self.base) as usize)
     }
 
     /// Stores 1 to 8 bytes at an aligned address inside.

@@ -6,7 +6,7 @@
 
 mod diverge;
 
-use super::{Context, Local, Machine, collective, compare, lanes::active, simple, special};
+use super::{Context, Local, Machine, collective, compare, lanes::active, pattern::Patterns, simple, special};
 use crate::{
     decode::{Barrier, BarrierResult, Call, Callee, Collective, Function, Operation},
     error::Error,
@@ -18,7 +18,7 @@ const PATH_SLICE: u64 = 5_000;
 const MAX_FRAMES: usize = 20_000;
 
 /// The registers and parameters of a call, for all lanes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Frame {
     function: usize,
     pub(super) words: Vec<[u32; 32]>,
@@ -149,17 +149,14 @@ impl Warp {
     fn enter(&mut self, machine: &Machine, function: usize, mask: u32, (caller, local_base): (Option<usize>, u64)) {
         let (setup, code) = (machine.setup, &machine.setup.program.functions[function]);
         let template = &setup.templates[function];
-        let mut frame = Box::new(Frame {
-            function,
-            words: template.words.clone(),
-            longs: template.longs.clone(),
-            predicates: template.predicates.clone(),
-            params: vec![0; 32 * code.param_size as usize],
-            local_base,
-            live: mask,
-            paths: 1,
-            caller,
-        });
+        let mut frame = machine.frames.borrow_mut().pop().unwrap_or_default();
+        frame.words.clone_from(&template.words);
+        frame.longs.clone_from(&template.longs);
+        frame.predicates.clone_from(&template.predicates);
+        frame.params.clear();
+        frame.params.resize(32 * code.param_size as usize, 0);
+        (frame.function, frame.local_base, frame.live, frame.paths, frame.caller) =
+            (function, local_base, mask, 1, caller);
         for (register, name) in &code.specials {
             frame.words[*register as usize] = special(setup, *name, self.number, self.block);
         }
@@ -310,7 +307,10 @@ impl Warp {
         }
         // All lanes have returned: their results are parameters of the caller's call.
         let Some(frame) = self.frames[slot].take() else { return };
-        let Some(caller) = frame.caller else { return };
+        let Some(caller) = frame.caller else {
+            machine.frames.borrow_mut().push(frame);
+            return;
+        };
         let Path { frame: caller_slot, pc, .. } = self.paths[caller];
         let code = self.code(machine, caller_slot);
         if let (Operation::Call(call), Some(into)) =
@@ -321,6 +321,7 @@ impl Warp {
             let mask = self.paths[caller].mask;
             pairs.for_each(|(to, from)| copy(into, to.offset, &frame, from.offset, (from.size.min(to.size), mask)));
         }
+        machine.frames.borrow_mut().push(frame);
         self.paths[caller].pc += 1;
         self.resume(caller);
     }
@@ -335,7 +336,9 @@ impl Warp {
     ) -> Result<PathStop, Error> {
         let slot = self.paths[path].frame;
         let Some(mut frame) = self.frames[slot].take() else { return Ok(PathStop::Ended) };
-        let stop = self.run_in(machine, shared, path, &mut frame, until);
+        let mut patterns = std::mem::take(&mut machine.patterns);
+        let stop = self.run_in(machine, (shared, &mut patterns), path, &mut frame, until);
+        machine.patterns = patterns;
         let call = matches!(stop, Ok(Step::Call(..)));
         let (base, live) = (frame.local_base, frame.live);
         self.frames[slot] = Some(frame);
@@ -362,7 +365,7 @@ impl Warp {
     fn run_in<'a>(
         &mut self,
         machine: &mut Machine<'a>,
-        shared: &mut [u8],
+        (shared, patterns): (&mut [u8], &mut [Patterns]),
         path: usize,
         frame: &mut Frame,
         until: u64,
@@ -388,21 +391,10 @@ impl Warp {
                 shared: &mut *shared,
                 local: &mut self.local,
                 counter: code.first_counter + pc as usize,
+                patterns: &mut *patterns,
                 block: self.block,
             };
-            let mut active = mask;
-            for instruction in &code.instructions[block.start as usize..=last] {
-                active = mask;
-                if let Some(guard) = instruction.guard {
-                    active &= compare::truth(frame, guard);
-                    context.machine.counters.guarded[context.counter] += u64::from(active.count_ones());
-                }
-                if active != 0 {
-                    simple::execute(&mut context, frame, &instruction.operation, active)
-                        .map_err(|error| Error { line: instruction.line, ..error })?;
-                }
-                context.counter += 1;
-            }
+            let active = simple::block(&mut context, frame, &code.instructions[block.start as usize..=last], mask)?;
             let (counter, instruction) = (code.first_counter + last, &code.instructions[last]);
             let operation = &instruction.operation;
             if let Operation::Branch(target) = operation {
