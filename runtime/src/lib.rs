@@ -11,7 +11,6 @@ mod foreign;
 mod graph;
 mod launch;
 mod libdevice;
-mod matrix;
 mod occupancy;
 mod print;
 mod profiler_ranges;
@@ -35,7 +34,6 @@ pub use executor::{
 pub use foreign::{CachePreference, Function, FunctionArguments, FunctionAttributes};
 pub use graph::{Graph, MemoryKind, MemoryLocation, Node, Step};
 pub use libdevice::Libdevice;
-pub use matrix::product as matrix_product;
 pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
 pub use print::{Output, set_output};
 pub use profiler_ranges::{Category, Range, range};

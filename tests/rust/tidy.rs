@@ -100,7 +100,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("compiler/cli/src/", &["weft_artifact", "weft_compiler", "weft_engine", "weft_export", "weft_runtime"]),
     ("runtime/src/", &["weft_artifact"]),
     ("runtime/ffi/src/", &["weft_artifact"]),
-    ("runtime/simulator/", &[]),
+    ("runtime/simulator/", &["weft_artifact"]),
     (
         "pybindings/src/",
         &[

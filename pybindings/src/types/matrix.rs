@@ -53,6 +53,6 @@ pub(crate) fn matrix_product(path: &str, a: Vec<u64>, b: Vec<u64>, mut c: Vec<u6
     if (a.len(), b.len(), c.len()) != (m * k, n * k, m * n) {
         return Err(PyValueError::new_err(format!("these are not the matrices of {path}")));
     }
-    weft_runtime::matrix_product(tile, &a, &b, &mut c);
+    weft_artifact::matrix_product(tile, &a, &b, &mut c);
     Ok(c)
 }

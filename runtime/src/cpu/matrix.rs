@@ -3,9 +3,7 @@
 
 use std::slice;
 
-use weft_artifact::{MatrixPart, MatrixTile, Scalar};
-
-use crate::matrix::product;
+use weft_artifact::{MatrixPart, MatrixTile, Scalar, matrix_product as product};
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -21,42 +19,16 @@ pub(super) unsafe extern "C" fn multiply(code: u64, cells: *const *mut u8) {
     let (n_a, n_b, n_c) = (tile.registers(MatrixPart::A), tile.registers(MatrixPart::B), tile.values());
     // SAFETY: the caller passes this number of addresses.
     let cells = unsafe { slice::from_raw_parts(cells, n_a + n_b + n_c) };
-    let [m, n, k] = tile.shape().map(usize::from);
-    let (mut a, mut b, mut c) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
-    let per_register = usize::from(tile.kind().per_register());
-    let bits = 8 * tile.kind().element(MatrixPart::A).size_bytes();
-    let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-    for (part, out, cells) in [(MatrixPart::A, &mut a, &cells[..n_a]), (MatrixPart::B, &mut b, &cells[n_a..n_a + n_b])]
-    {
-        for (word, &cells) in cells.iter().enumerate() {
-            let (row, at) = tile.register_at(part, word);
-            // SAFETY: the caller's cells are of this type.
-            let words = unsafe { read(cells, tile.kind().register()) };
-            for (lane, word) in words.into_iter().enumerate() {
-                let first = (row + lane / 4) * k + at + lane % 4 * per_register;
-                for (element, out) in out[first..first + per_register].iter_mut().enumerate() {
-                    *out = word >> (bits * element as u64) & mask;
-                }
-            }
-        }
-    }
-    let accumulator = tile.kind().accumulator();
-    let place = |value: usize, lane: usize| {
-        let (row, column) = tile.value_at(value);
-        (row + lane / 4) * n + column + lane % 4 * 2
-    };
-    for (value, &cells) in cells[n_a + n_b..].iter().enumerate() {
+    let (register, accumulator) = (tile.kind().register(), tile.kind().accumulator());
+    // SAFETY: the caller's cells are of these types.
+    let read =
+        |cells: &[*mut u8], scalar| cells.iter().map(|cells| unsafe { read(*cells, scalar) }).collect::<Vec<_>>();
+    let (a, b) = (read(&cells[..n_a], register), read(&cells[n_a..n_a + n_b], register));
+    let mut c = read(&cells[n_a + n_b..], accumulator);
+    tile.multiply(&a, &b, &mut c, compute);
+    for (values, &cells) in c.iter().zip(&cells[n_a + n_b..]) {
         // SAFETY: the caller's cells are of this type.
-        let values = unsafe { read(cells, accumulator) };
-        for (lane, bits) in values.into_iter().enumerate() {
-            c[place(value, lane)] = bits;
-        }
-    }
-    compute(tile, &a, &b, &mut c);
-    for (value, &cells) in cells[n_a + n_b..].iter().enumerate() {
-        let values: [u64; LANES] = std::array::from_fn(|lane| c[place(value, lane)]);
-        // SAFETY: the caller's cells are of this type.
-        unsafe { write(cells, accumulator, &values) };
+        unsafe { write(cells, accumulator, values) };
     }
 }
 
@@ -89,7 +61,7 @@ unsafe fn write(cells: *mut u8, scalar: Scalar, values: &[u64; LANES]) {
     unsafe { cells.cast::<[u32; LANES]>().write_unaligned(values.map(|value| value as u32)) };
 }
 
-/// [`product`], compiled for this machine's vectors.
+/// The product of matrices, compiled for this machine's vectors.
 fn compute(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     {

@@ -214,6 +214,7 @@ fn work(counts: &Counts) -> Work {
             | Class::Atomic
             | Class::Collective
             | Class::Barrier
+            | Class::Matrix
             | Class::Control
             | Class::Other => {}
         }

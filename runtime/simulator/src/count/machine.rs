@@ -68,6 +68,8 @@ impl MachineCode {
             | Operation::StoreParam(_)
             | Operation::Atomic(_)
             | Operation::Collective(..)
+            | Operation::Multiply(_)
+            | Operation::LoadMatrix(_)
             | Operation::ActiveMask(_)
             | Operation::IsSpace(..)
             | Operation::ReadClock(..)

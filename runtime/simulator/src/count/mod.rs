@@ -6,7 +6,9 @@ mod request;
 mod sectors;
 mod table;
 
-pub(crate) use access::{AtomicKind, Lanes, constant, global, global_atomic, local, shared, shared_atomic, updates};
+pub(crate) use access::{
+    AtomicKind, Lanes, constant, global, global_atomic, local, matrices, shared, shared_atomic, updates,
+};
 pub use machine::MachineCode;
 pub use request::Request;
 pub(crate) use request::Requests;

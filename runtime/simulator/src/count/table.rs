@@ -45,6 +45,8 @@ pub enum Class {
     Atomic,
     /// Shuffles, votes, and barriers of a warp.
     Collective,
+    /// Products of matrices on tensor cores.
+    Matrix,
     /// Barriers of a block.
     Barrier,
     /// Branches, calls and returns.
@@ -74,6 +76,7 @@ impl Class {
             Self::Store => "store",
             Self::Atomic => "atomic",
             Self::Collective => "collective",
+            Self::Matrix => "matrix",
             Self::Barrier => "barrier",
             Self::Control => "control",
             Self::Other => "other",

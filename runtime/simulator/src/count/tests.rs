@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::{AtomicKind, Count, Lanes, constant, global, global_atomic, local, shared, shared_atomic};
+use super::{AtomicKind, Count, Lanes, constant, global, global_atomic, local, matrices, shared, shared_atomic};
 use crate::decode::AtomicOp;
 
 /// The indices of the 38 patterns; -1 is an inactive lane.
@@ -253,6 +253,24 @@ fn uniform_atomics_are_combined() {
     of(27, &sectors("red"), 8, value(AtomicOp::Add, false), in_global);
     of(28, &sectors("red"), 4, AtomicKind { is_read: false, ..kind(AtomicOp::Add, true) }, in_global);
     of(29, &sectors("red"), 8, constant(false), in_global);
+}
+
+#[test]
+fn loads_of_matrices() {
+    let measured = Measured::read("counters5.csv");
+    for (kernel, matrices_of_load) in [("k<5>", 4), ("k<6>", 1)] {
+        let used = u32::MAX >> (32 - 8 * matrices_of_load);
+        let of = |name: &str, other, rule: fn(Count) -> u64| {
+            for (pattern, measured) in patterns().iter().zip(measured.of(kernel, name)) {
+                let addresses = pattern.map(|index| (index & 1023) as u64 * 16);
+                let counted = rule(matrices(Lanes::new(&addresses, used, 16)));
+                assert_eq!(counted + other, measured, "{kernel} {name} {pattern:?}");
+            }
+        };
+        // The kernel loads a result of 4 bytes, too.
+        of("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld", 1, |count| count.wavefronts);
+        of("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld", 0, |count| count.bank_conflicts);
+    }
 }
 
 #[test]

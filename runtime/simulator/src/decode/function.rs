@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    arithmetic, calls, collectives, contract, convert, float, graph, memory,
+    arithmetic, calls, collectives, contract, convert, float, graph, matrix, memory,
     symbols::Symbols,
     table::{Bank, Function, Instruction, Location, Operation, Reg, Slot, Special, Vote},
     uniform,
@@ -418,6 +418,7 @@ impl<'a> Decoder<'a> {
             || float::decode(self, source)?
             || convert::decode(self, source)?
             || memory::decode(self, source)?
+            || matrix::decode(self, source)?
             || calls::decode(self, source)?
             || collectives::decode(self, source)?;
         if known { Ok(()) } else { Err(unsupported(source)) }

@@ -76,7 +76,7 @@ fn elements(source: &Source, operand: &Operand) -> Result<Vec<Operand>, Error> {
     if found.len() == count { Ok(found) } else { Err(unsupported(source)) }
 }
 
-fn address(decoder: &mut Decoder, source: &Source, operand: &Operand) -> Result<Address, Error> {
+pub(super) fn address(decoder: &mut Decoder, source: &Source, operand: &Operand) -> Result<Address, Error> {
     let Operand::Address(base, offset) = operand else { return Err(unsupported(source)) };
     let (bank, base) = decoder.read_any(base, Type::U64, source.line)?;
     if bank == Bank::Predicate {

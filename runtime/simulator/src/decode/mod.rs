@@ -8,6 +8,7 @@ mod convert;
 mod float;
 mod function;
 mod graph;
+mod matrix;
 mod memory;
 mod registers;
 mod symbols;

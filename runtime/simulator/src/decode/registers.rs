@@ -1,6 +1,8 @@
 //! The registers that an operation reads and writes.
 
-use super::table::{Address, Bank, Barrier, BarrierResult, CARRY, Collective, IntOp, MixedOp, Operation, Reg, SINK};
+use super::table::{
+    Address, Bank, Barrier, BarrierResult, CARRY, Collective, IntOp, MixedOp, Multiply, Operation, Reg, SINK,
+};
 use crate::parse::Type;
 
 /// Calls a function for each register that an operation reads (`false`) or writes (`true`). Operands that an operation
@@ -91,6 +93,11 @@ pub(crate) fn for_each(operation: &Operation, f: &mut dyn FnMut(bool, Bank, Reg)
             call(false, Bank::Word, *mask);
             of_collective(collective, &mut call);
         }
+        Operation::Multiply(multiply) => of_product(multiply, &mut call),
+        Operation::LoadMatrix(load) => {
+            load.d.iter().for_each(|register| call(true, Bank::Word, *register));
+            address(&mut call, &load.address);
+        }
         Operation::ActiveMask(d) => call(true, Bank::Word, *d),
         Operation::IsSpace(_, p, a) => {
             call(true, Bank::Predicate, *p);
@@ -133,6 +140,12 @@ fn of_memory(operation: &Operation, call: &mut impl FnMut(bool, Bank, Reg)) {
         call(true, atomic.bank, atomic.d);
         atomic.operands.iter().for_each(|operand| call(false, atomic.bank, *operand));
     }
+}
+
+fn of_product(product: &Multiply, call: &mut impl FnMut(bool, Bank, Reg)) {
+    product.d.iter().for_each(|register| call(true, product.bank, *register));
+    let read = [&product.a, &product.b, &product.c].into_iter().flatten();
+    read.for_each(|register| call(false, product.bank, *register));
 }
 
 fn of_barrier(barrier: &Barrier, call: &mut impl FnMut(bool, Bank, Reg)) {

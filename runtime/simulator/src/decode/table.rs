@@ -313,6 +313,27 @@ pub(crate) struct Vote {
     pub(crate) negated: bool,
 }
 
+/// A product of matrices, `d = a * b + c`: the registers of a lane.
+#[derive(Debug, Clone)]
+pub(crate) struct Multiply {
+    pub(crate) tile: weft_artifact::MatrixTile,
+    /// The bank of all of them.
+    pub(crate) bank: Bank,
+    pub(crate) d: Vec<Reg>,
+    pub(crate) a: Vec<Reg>,
+    pub(crate) b: Vec<Reg>,
+    pub(crate) c: Vec<Reg>,
+}
+
+/// A load of matrices of eight rows of 16 bytes from shared memory: one for each register.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadMatrix {
+    pub(crate) d: Vec<Reg>,
+    pub(crate) transposed: bool,
+    /// Of lane `8 * i + j` that of row `j` of matrix `i`.
+    pub(crate) address: Address,
+}
+
 /// A reduction of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BarrierResult {
@@ -422,6 +443,8 @@ pub(crate) enum Operation {
     StoreParam(Box<ParamAccess>),
     Atomic(Box<Atomic>),
     Collective(Collective, Reg),
+    Multiply(Box<Multiply>),
+    LoadMatrix(Box<LoadMatrix>),
     ActiveMask(Reg),
     IsSpace(Space, Reg, Reg),
     ReadClock(Clock, Bank, Reg),

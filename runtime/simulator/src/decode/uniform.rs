@@ -23,8 +23,14 @@ pub(super) fn mark(function: &mut Function) {
         before = varying.len();
         for instruction in &function.instructions {
             let operation = &instruction.operation;
-            let is_source = matches!(operation, Operation::Load(_) | Operation::Atomic(_) | Operation::Collective(..))
-                || matches!(operation, Operation::LoadParam(access) if !access.of_kernel);
+            let is_source = matches!(
+                operation,
+                Operation::Load(_)
+                    | Operation::Atomic(_)
+                    | Operation::Collective(..)
+                    | Operation::Multiply(_)
+                    | Operation::LoadMatrix(_)
+            ) || matches!(operation, Operation::LoadParam(access) if !access.of_kernel);
             let mut varies =
                 is_source || instruction.guard.is_some_and(|guard| varying.contains(&(Bank::Predicate, guard.p)));
             registers::for_each(&instruction.operation, &mut |is_write, bank, register| {

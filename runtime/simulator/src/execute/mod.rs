@@ -8,6 +8,7 @@ mod convert;
 mod float;
 mod integer;
 mod lanes;
+mod matrix;
 mod pattern;
 mod round;
 mod simple;

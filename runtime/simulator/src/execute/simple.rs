@@ -7,6 +7,7 @@ use super::{
     compare::Comparison,
     convert, float, integer,
     lanes::{active, mask_of, set},
+    matrix,
     warp::Frame,
 };
 use crate::{
@@ -109,6 +110,8 @@ fn execute<const FUSED: bool>(
         Operation::LoadParam(access) => access::load_param(frame, context.machine.setup.params, access, mask)?,
         Operation::StoreParam(access) => access::store_param(frame, access, mask),
         Operation::Atomic(atomic) => atomic::execute(context, frame, atomic, mask)?,
+        Operation::Multiply(multiply) => matrix::multiply(frame, multiply, mask)?,
+        Operation::LoadMatrix(load) => matrix::load(context, frame, load, mask)?,
         Operation::ActiveMask(d) => set(&mut frame.words, *d, mask, &[mask; 32]),
         Operation::IsSpace(space, p, a) => is_space(frame, *space, *p, *a, mask),
         Operation::ReadClock(clock, bank, d) => {

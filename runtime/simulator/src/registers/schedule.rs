@@ -91,6 +91,8 @@ impl Access {
             Some(Self { space: access.space, writes: false, is_fence: access.polls })
         } else if let Operation::Store(access) = operation {
             Some(Self { space: access.space, writes: true, is_fence: access.polls })
+        } else if let Operation::LoadMatrix(_) = operation {
+            Some(Self { space: Space::Shared, writes: false, is_fence: false })
         } else if matches!(
             operation,
             Operation::Atomic(_)

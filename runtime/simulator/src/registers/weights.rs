@@ -104,6 +104,8 @@ fn is_uniform_operation(operation: &Operation) -> bool {
         | Operation::StoreParam(_)
         | Operation::Atomic(_)
         | Operation::Collective(..)
+        | Operation::Multiply(_)
+        | Operation::LoadMatrix(_)
         | Operation::ActiveMask(_)
         | Operation::IsSpace(..)
         | Operation::ReadClock(..)

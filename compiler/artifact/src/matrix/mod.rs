@@ -5,6 +5,9 @@
 //! [`MatrixKind::instruction`]. A *fragment* is one lane's part of a matrix: of A and B registers with adjacent elements
 //! along `k`, of C values. Layouts: PTX ISA, "Matrix Fragments for mma".
 
+mod lanes;
+pub(crate) mod product;
+
 use std::fmt;
 
 use crate::number::Scalar;

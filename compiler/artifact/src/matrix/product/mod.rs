@@ -12,7 +12,8 @@
 
 #![expect(clippy::inline_always, reason = "the caller compiles it for the machine's vectors")]
 
-use weft_artifact::{MatrixKind, MatrixPart, MatrixTile, Scalar};
+use super::{MatrixKind, MatrixPart, MatrixTile};
+use crate::number::Scalar;
 
 /// The bits of a `float32` NaN.
 const NAN: u32 = 0x7FFF_FFFF;

@@ -1,9 +1,8 @@
 //! Products of single elements: the fused sum, its rounding, and special values. `tests/python/conformance/` compares
 //! whole matrices with a GPU's.
 
-use weft_artifact::{MatrixKind, MatrixTile};
-
 use super::product;
+use crate::matrix::{MatrixKind, MatrixTile};
 
 /// The first element of `a * b + c` for matrices whose first row and column are these numbers and otherwise zero.
 fn element(kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
