@@ -108,7 +108,7 @@ def counted(case: Case, size: str) -> dict[str, int]:
     config = launcher.griddim, launcher.blockdim, launcher.sharedmem
     found = _weft.profile_launch(launcher.dispatcher, *config, tuple(work.args), "h200", 1e9)
     sums: dict[str, int] = defaultdict(int)
-    for *_, kind, _warps, _lanes, _branches, executed, accesses in found["rows"]:
+    for _file, _line, kind, _warps, _lanes, _branches, executed, _barrier, accesses, _calls in found["rows"]:
         for name, count in zip(found["machine"], executed, strict=True):
             sums[name] += count
         for space, _array, counts, *_ in accesses:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from weft.profile import SCHEMA, Access, Array, Finding, Line, Occupancy, Profile, Request
+from weft.profile import SCHEMA, Access, Array, Calls, Finding, Line, Occupancy, Profile, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _occupancy(fields: dict[str, Any]) -> Occupancy:
 
 
 def _line(fields: dict[str, Any]) -> Line:
-    return Line(**fields | {"accesses": tuple(_access(access) for access in fields["accesses"])})
+    accesses = tuple(_access(access) for access in fields["accesses"])
+    calls = tuple(Calls(**row | {"chain": _pairs(row["chain"])}) for row in fields.get("calls", ()))
+    return Line(**fields | {"accesses": accesses, "calls": calls})
 
 
 def _access(fields: dict[str, Any]) -> Access:

@@ -8,13 +8,13 @@ from html import escape
 
 from weft import _profile_svg
 from weft._profile_code import differences, ptx_by_line, sass_by_line
-from weft._profile_text import ESTIMATED, duration, title, waiting
+from weft._profile_text import ESTIMATED, caller, duration, title, waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weft.profile import Access, Finding, Line, Profile
+    from weft.profile import Access, Calls, Finding, Line, Profile
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #5b5b5b; --rule: #d8d8d8; --panel: #f5f5f5;
@@ -267,6 +267,9 @@ def _details(line: Line, ptx: list[str], sass: list[str]) -> str:
     parts = []
     if line.accesses:
         parts.append(f"<ul>{''.join(f'<li>{_access(access)}</li>' for access in line.accesses)}</ul>")
+    if line.calls:
+        items = "".join(f"<li>{escape(_caller(line, calls))}</li>" for calls in line.calls)
+        parts.append(f"<p>Callers:</p><ul>{items}</ul>")
     if line.operations:
         operations = ", ".join(f"{count:,} {name}" for name, count in line.operations.items())
         parts.append(f"<p>Operations: {escape(operations)}</p>")
@@ -293,6 +296,11 @@ def _access(access: Access) -> str:
         f"{escape(_sentence(access))}<figure><div class='pictures'>{pictures}</div>"
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
+
+
+def _caller(line: Line, calls: Calls) -> str:
+    counts = [(calls.instructions, "instructions"), (calls.sectors, "sectors"), (calls.wavefronts, "wavefronts")]
+    return f"{caller(line, calls)}: {', '.join(f'{count:,} {name}' for count, name in counts if count)}"
 
 
 def _sentence(access: Access) -> str:

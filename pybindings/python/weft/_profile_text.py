@@ -4,10 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from weft.profile import Access, Finding, Line, Profile
+    from weft.profile import Access, Calls, Finding, Line, Profile
 
 ESTIMATED = ("integers", "instruction issue", "L2")
 """The resources whose work is counted in the PTX, of which ``ptxas`` merges and removes a part: no lower bounds."""
+
+_CALLERS = 4
+"""The callers of a line that are shown."""
 
 _UNITS = ((1e-9, "ns", 1e9), (1e-6, "ns", 1e9), (1e-3, "µs", 1e6), (1.0, "ms", 1e3))
 
@@ -126,7 +129,29 @@ def _table(profile: Profile) -> list[str]:
     return shown
 
 
+def caller(line: Line, calls: Calls) -> str:
+    """Show from where a line of a device function is called: `called from line 12, line 30`."""
+    shown, file = [], line.file
+    for called_file, number in calls.chain:
+        name = "" if called_file == file else f"{called_file.rsplit('/', 1)[-1]}, "
+        shown.append(f"{name}line {number}")
+        file = called_file
+    return f"called from {', from '.join(shown)}"
+
+
 def _cells(line: Line) -> list[tuple[str, ...]]:
+    rows = _own_cells(line)
+    for calls in line.calls[:_CALLERS]:
+        sectors, wavefronts = (f"{count:,}" if count else "" for count in (calls.sectors, calls.wavefronts))
+        rows.append(("", f"{calls.instructions:,}", "", caller(line, calls), "", sectors, "", wavefronts, ""))
+    if len(line.calls) > _CALLERS:
+        more = line.calls[_CALLERS:]
+        count = sum(calls.instructions for calls in more)
+        rows.append(("", f"{count:,}", "", f"called from {len(more)} other lines", *[""] * 5))
+    return rows
+
+
+def _own_cells(line: Line) -> list[tuple[str, ...]]:
     first = (str(line.line or "?"), f"{line.instructions:,}", f"{line.active_lanes:.1f}")
     if not line.accesses:
         return [(*first, f"barrier, waits {waiting(line)}" if line.barrier_waits else "", *[""] * 5)]

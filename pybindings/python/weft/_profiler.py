@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from weft import _weft
 from weft._profile_code import in_registers, machine_code
 from weft._profile_findings import findings
-from weft.profile import Access, Array, Line, Occupancy, Profile, Request
+from weft.profile import Access, Array, Calls, Line, Occupancy, Profile, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
     operations: dict[str, int] = defaultdict(int)
     instructions = lanes = divergent = work = waits = 0
     accesses: dict[tuple[str, str, str, str], list[Any]] = {}
-    for _file, _line_number, kind, warps, active, branches, executed, barrier, touched in rows:
+    callers: dict[tuple[tuple[str, int], ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    sectors, wavefronts = names.index("sectors"), names.index("wavefronts")
+    for _file, _line_number, kind, warps, active, branches, executed, barrier, touched, chain in rows:
         divergent += branches
         work += barrier[0]
         waits += barrier[1]
@@ -120,6 +122,11 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
             continue
         instructions += warps
         lanes += active
+        if chain:
+            own = callers[tuple(chain)]
+            own[0] += warps
+            own[1] += sum(access[2][sectors] for access in touched if access[0] == "global")
+            own[2] += sum(access[2][wavefronts] for access in touched if access[0] == "shared")
         name = kind.split()[0]
         if name in _OPERATIONS and not any(executed):
             operations[name] += active
@@ -145,7 +152,12 @@ def _line(file: str, line: int, rows: list[Any], params: frozenset[str], names: 
         accesses=tuple(_access(key, names, *sums) for key, sums in sorted(accesses.items())),
         barrier_work=work,
         barrier_waits=waits,
+        calls=tuple(Calls(chain, *counts) for chain, counts in sorted(callers.items(), key=_most_instructions)),
     )
+
+
+def _most_instructions(caller: tuple[tuple[tuple[str, int], ...], list[int]]) -> tuple[int, Any]:
+    return -caller[1][0], caller[0]
 
 
 def _access(

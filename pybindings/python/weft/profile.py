@@ -92,6 +92,28 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Calls:
+    """The part of the counts of a line of a device function that one caller has.
+
+    Attributes
+    ----------
+    chain
+        The file and the line of the call, and of the calls of its caller, the inner one first.
+    instructions
+        Instructions of warps.
+    sectors
+        Sectors of global memory.
+    wavefronts
+        Wavefronts of shared memory.
+    """
+
+    chain: tuple[tuple[str, int], ...]
+    instructions: int
+    sectors: int
+    wavefronts: int
+
+
+@dataclass(frozen=True)
 class Line:
     """The counts of a line of the source.
 
@@ -116,6 +138,9 @@ class Line:
     barrier_waits
         Instructions that the warps of a block would have to run in addition to do as much as the warp that does most:
         they wait at the barrier meanwhile.
+    calls
+        Of a device function that is inlined the callers, those with the most instructions first. Instructions whose
+        caller is not known are not among them.
     """
 
     file: str
@@ -128,6 +153,7 @@ class Line:
     accesses: tuple[Access, ...]
     barrier_work: int = 0
     barrier_waits: int = 0
+    calls: tuple[Calls, ...] = ()
 
     @property
     def active_lanes(self) -> float:

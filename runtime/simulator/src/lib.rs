@@ -44,7 +44,7 @@ pub use decode::Location;
 pub use error::Error;
 pub use launch::{Launch, Sample, Totals};
 pub use memory::{Memory, Region};
-pub use parse::Space;
+pub use parse::{CallSite, Space};
 pub use registers::Registers;
 
 /// A parameter of a kernel.
@@ -87,6 +87,12 @@ impl Module {
     /// The source file with a number of [`Location`].
     pub fn file(&self, number: u32) -> Option<&str> {
         self.program.files.get(&number).map(String::as_str)
+    }
+
+    /// The calls through which the code of a location was inlined, the inner one first, by file and line. None of code
+    /// that was not inlined, or whose calls LLVM has lost.
+    pub fn calls(&self, location: Location) -> &[CallSite] {
+        self.program.calls.get(&location.column).map_or(&[], Vec::as_slice)
     }
 
     /// Memory that holds the variables of the module, and a workspace for grid barriers.

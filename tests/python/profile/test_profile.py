@@ -190,6 +190,31 @@ def test_rates_are_those_of_the_gpu():
     assert rates["shared memory"] == pytest.approx(108 * 1410e6)
 
 
+@cuda.jit
+def scaled(a, i):
+    return a[i] * np.float32(2)
+
+
+@cuda.jit
+def two_callers(a, out):
+    i = cuda.grid(1)
+    out[i] = scaled(a, i)
+    out[i + 64] = scaled(a, 32 * i)
+
+
+def test_the_counts_of_a_device_function_are_divided_by_callers():
+    found = profile(two_callers[2, 32], (np.ones(2048, np.float32), np.zeros(128, np.float32)))
+    [line] = [line for line in found.lines if "return a[i]" in line.text]
+    below = two_callers.py_func.__code__.co_firstlineno
+    sectors = {calls.chain: calls.sectors for calls in line.calls}
+    assert sectors == {((__file__, below + 3),): 8, ((__file__, below + 4),): 64}
+    assert line.total("global", "sectors") == 72
+    assert re.search(rf"called from line {below + 3} +8$", str(found), re.MULTILINE)
+    assert f"called from line {below + 4}: " in found.to_html()
+    read = next(each for each in json.loads(found.to_json())["lines"] if each["line"] == line.line)
+    assert [calls["chain"][0][1] for calls in read["calls"]] == [calls.chain[0][1] for calls in line.calls]
+
+
 def test_json_has_all_but_the_ptx():
     found = profile(transpose[(2, 2), (32, 32)], (np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)))
     read = json.loads(found.to_json())

@@ -14,6 +14,7 @@ mod function;
 mod gamma;
 mod half;
 mod hooks;
+pub(crate) mod inlined;
 mod libclc;
 mod loops;
 mod math;

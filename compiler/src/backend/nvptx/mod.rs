@@ -43,7 +43,7 @@ use super::{
     llvm::{
         AddressSpaces, DebugInfo, FunctionEmitter, Halves, Library, ModuleContext, Result, Types,
         driver::{self, Finished, Job},
-        internal,
+        inlined, internal,
         shim::{self, LeakyModule, Machine, MachineSpec},
         size::{self, Bulk},
     },
@@ -137,6 +137,9 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
                 packed::split(cx.types.context, cx.module)?;
                 if cx.options.opt {
                     shim::keep_in_branches(cx.module);
+                }
+                if cx.debug.is_some() {
+                    inlined::number(cx.types.context, cx.module);
                 }
                 Ok(())
             },

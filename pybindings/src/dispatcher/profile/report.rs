@@ -36,8 +36,9 @@ type RequestRow = ([Option<u64>; 32], u32);
 type AccessRow = (&'static str, String, [u64; 10], bool, Option<i64>, Vec<RequestRow>);
 
 /// An instruction: file and line of the source, class, warps, lanes, divergent branches, machine instructions
-/// in the order of [`MachineCode::NAMES`], what warps ran before a barrier and what they ran less than the slowest, accesses.
-type InstructionRow = (u32, u32, &'static str, u64, u64, u64, [u64; 7], (u64, u64), Vec<AccessRow>);
+/// in the order of [`MachineCode::NAMES`], what warps ran before a barrier and what they ran less than the slowest, accesses,
+/// the calls through which it was inlined.
+type InstructionRow = (u32, u32, &'static str, u64, u64, u64, [u64; 7], (u64, u64), Vec<AccessRow>, Vec<CallSite>);
 
 /// An array: name, bytes, whether the kernel reads it, whether it writes it, and an estimate of its distinct bytes that
 /// the launch accesses.
@@ -69,7 +70,7 @@ impl<'py> Report<'_, 'py> {
         let memory_bytes = arrays.iter().map(|array| array.4).sum();
         let bounds = gpu.bounds(&Work { memory_bytes, blocks: sample.blocks, ..work(&sample.counts) });
         report.set_item("arrays", arrays)?;
-        let rows: Vec<InstructionRow> = sample.counts.rows.iter().map(row).collect();
+        let rows: Vec<InstructionRow> = sample.counts.rows.iter().map(|one| row(&simulated.module, one)).collect();
         let file = |row: &InstructionRow| Some((row.0, simulated.module.file(row.0)?));
         report.set_item("files", rows.iter().filter_map(file).collect::<BTreeMap<_, _>>())?;
         report.set_item("rows", rows)?;
@@ -121,7 +122,6 @@ impl<'py> Report<'_, 'py> {
         rows
     }
 
-    /// Registers, shared memory, and the resident warps of a multiprocessor.
     /// The machine code of the kernel and its resources, if `ptxas` is on the PATH.
     fn assembled(&self) -> PyResult<Option<(Vec<u8>, Resources)>> {
         let path = std::env::var_os("PATH");
@@ -134,6 +134,7 @@ impl<'py> Report<'_, 'py> {
         Ok(found.into_iter().find(|found| found.symbol == *symbol).map(|own| (cubin, own)))
     }
 
+    /// Registers, shared memory, and the resident warps of a multiprocessor.
     fn occupancy(&self, assembled: Option<&Resources>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(self.py);
         let kernel = &self.prepared.resolved.overload.kernel;
@@ -213,8 +214,8 @@ fn work(counts: &Counts) -> Work {
             | Class::Store
             | Class::Atomic
             | Class::Collective
-            | Class::Barrier
             | Class::Matrix
+            | Class::Barrier
             | Class::Control
             | Class::Other => {}
         }
@@ -240,7 +241,7 @@ fn work(counts: &Counts) -> Work {
     work
 }
 
-fn row(row: &Row) -> InstructionRow {
+fn row(module: &Module, row: &Row) -> InstructionRow {
     let access = |((space, array, count), requests): (&(Space, String, Count), &Vec<Request>)| {
         let (seen, stride) = match count.stride {
             Stride::Unknown => (false, None),
@@ -260,5 +261,6 @@ fn row(row: &Row) -> InstructionRow {
         row.machine.values().map(|count| count * row.lanes),
         (row.waits.instructions, row.waits.missing),
         row.accesses.iter().zip(&row.requests).map(access).collect(),
+        module.calls(row.location).to_vec(),
     )
 }

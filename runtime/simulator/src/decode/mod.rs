@@ -40,7 +40,7 @@ pub(crate) fn decode(tree: ModuleTree) -> Result<Program, Error> {
     }
     let static_shared = symbols.static_shared;
     let variables = symbols.variables(&tree)?;
-    Ok(Program { functions, variables, locations, static_shared, files: tree.files })
+    Ok(Program { functions, variables, locations, static_shared, files: tree.files, calls: tree.calls })
 }
 
 /// The functions with a body, in the order of their numbers.

@@ -563,7 +563,7 @@ pub struct Location {
     pub file: u32,
     /// The line, from 1; 0 if none is known.
     pub line: u32,
-    /// The column, from 1.
+    /// The column, from 1. Of inlined code it is a number: see [`crate::Module::calls`].
     pub column: u32,
     /// LLVM gives no line for the instruction: it is that of the instruction before.
     pub is_inherited: bool,
@@ -586,4 +586,6 @@ pub(crate) struct Program {
     /// The bytes of static shared memory.
     pub(crate) static_shared: u32,
     pub(crate) files: std::collections::BTreeMap<u32, String>,
+    /// The calls of inlined code, by column.
+    pub(crate) calls: std::collections::BTreeMap<u32, Vec<crate::parse::CallSite>>,
 }

@@ -1,8 +1,10 @@
 //! Reads PTX as LLVM writes it, with the inline PTX of users, into a tree. A form that is not known is an error.
 
+mod inlined;
 mod lex;
 mod tree;
 
+pub use inlined::CallSite;
 use lex::{Spanned, Token};
 pub use tree::Space;
 pub(crate) use tree::{FunctionTree, ModuleTree, Operand, Source, Statement, Type, Value, Variable};
@@ -11,7 +13,8 @@ use crate::error::Error;
 
 /// Parses a module.
 pub(crate) fn parse(text: &str) -> Result<ModuleTree, Error> {
-    let mut parser = Parser { tokens: lex::tokens(text)?, at: 0, tree: ModuleTree::default() };
+    let tree = ModuleTree { calls: inlined::calls(text), ..ModuleTree::default() };
+    let mut parser = Parser { tokens: lex::tokens(text)?, at: 0, tree };
     while parser.at < parser.tokens.len() {
         parser.item()?;
     }

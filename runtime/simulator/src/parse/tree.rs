@@ -232,4 +232,6 @@ pub(crate) struct ModuleTree {
     pub(crate) functions: Vec<FunctionTree>,
     /// The names of source files by the numbers that `.loc` uses.
     pub(crate) files: BTreeMap<u32, String>,
+    /// The calls of inlined code, by the column that `.loc` has for it.
+    pub(crate) calls: BTreeMap<u32, Vec<super::CallSite>>,
 }
