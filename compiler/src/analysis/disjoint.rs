@@ -112,6 +112,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::AsyncCopy(_)
                 | Op::ActiveMask
                 | Op::LaneBits(_)
+                | Op::LaneFold(_)
                 | Op::OfWarps
                 | Op::WarpRegion(_)
                 | Op::Print(_)

@@ -68,6 +68,7 @@ fn barriers(function: &Function) -> Barriers {
                 Op::Barrier | Op::BarrierReduce(_) => Barriers::OfBlock,
                 Op::GridBarrier
                 | Op::LaneBits(_)
+                | Op::LaneFold(_)
                 | Op::MultiplyCells(_)
                 | Op::OfWarps
                 | Op::WarpRegion(_)

@@ -163,6 +163,7 @@ impl Recorder<'_> {
                 | Op::MatchAll
                 | Op::WarpReduce(_)
                 | Op::LaneBits(_)
+                | Op::LaneFold(_)
                 | Op::Multiply(_)
                 | Op::MatrixLoad(_)
                 | Op::MultiplyCells(_),

@@ -111,6 +111,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
         | Op::LaneBits(_)
+        | Op::LaneFold(_)
         | Op::OfWarps
         | Op::WarpRegion(_)
         | Op::Fence(_)

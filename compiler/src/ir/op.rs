@@ -59,6 +59,9 @@ pub enum Op {
     /// Gathers one bit of each of the 32 bytes at a pointer into an integer, the lowest byte first. Only code for the
     /// host uses it, to read the cells of the lanes of a warp.
     LaneBits(u8),
+    /// Reduces the 32 elements at a pointer: the lower half with the upper half, and so on. Only code for the host uses
+    /// it, on the cells of the lanes of a warp.
+    LaneFold(WarpReduction),
     /// A barrier of a warp before a branch that runs once per warp, with the number of the warp's first thread. Only
     /// code for the host uses it.
     OfWarps,
@@ -397,6 +400,15 @@ impl Op {
                 orders: false,
                 ..ORDERS
             },
+            Self::LaneFold(_) => OpRow {
+                name: "lane_fold",
+                operands: &[Operand::Pointer],
+                results: &[Operand::Element],
+                elements: Elements::Numbers,
+                memory: Memory::Reads,
+                orders: false,
+                ..ORDERS
+            },
             Self::OfWarps => OpRow { name: "of_warps", ..OF_WARP },
             Self::WarpRegion(_) => {
                 OpRow { name: "warp_region", memory: Memory::All, together: SyncScope::Block, ..ORDERS }
@@ -585,6 +597,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::LaneBits(bit) = self {
             write!(f, ".{bit}")?;
+        }
+        if let Self::LaneFold(reduction) = self {
+            write!(f, ".{}", reduction.name())?;
         }
         if let Self::AsyncCopy(AsyncCopy::Element { bytes: number } | AsyncCopy::Wait { pending: number }) = self {
             write!(f, ".{number}")?;

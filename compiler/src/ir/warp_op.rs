@@ -66,6 +66,20 @@ pub(super) const MULTIPLY: OpRow =
 /// rely on more.
 pub(super) const OF_WARP: OpRow = OpRow { together: SyncScope::Warp, ..ORDERS };
 
+impl WarpReduction {
+    /// The name of the operator.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+        }
+    }
+}
+
 impl Shuffle {
     /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {

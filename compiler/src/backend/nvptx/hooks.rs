@@ -217,9 +217,12 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::Multiply(tile) => matrix::multiply(emitter, tile, &values),
             Op::MatrixLoad(load) => matrix::load(emitter, load, &values),
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
-            Op::LaneBits(_) | Op::OfWarps | Op::WarpRegion(_) | Op::MultiplyCells(_) | Op::Check(_) => {
-                internal(format!("a {op}, which is the host's own"))
-            }
+            Op::LaneBits(_)
+            | Op::LaneFold(_)
+            | Op::OfWarps
+            | Op::WarpRegion(_)
+            | Op::MultiplyCells(_)
+            | Op::Check(_) => internal(format!("a {op}, which is the host's own")),
             Op::Fence(scope) => atomics::membar(emitter, scope),
             Op::Ptx { text, pure } => inline::emit(emitter, text, pure, operands),
             Op::External(function) => external::emit(emitter, function, operands),

@@ -95,6 +95,7 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::LaneFold(_)
         | Op::OfWarps
         | Op::WarpRegion(_) => Some("it has warp operations"),
         Op::Fence(_) => Some("it has fences"),

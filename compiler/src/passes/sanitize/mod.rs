@@ -114,6 +114,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::LaneFold(_)
         | Op::OfWarps
         | Op::WarpRegion(_)
         | Op::Fence(_)

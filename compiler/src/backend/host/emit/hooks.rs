@@ -20,7 +20,7 @@ use crate::{
     backend::{
         host::{
             checked::calls,
-            emit::{clock, copies, position::known_offset, state::HostHooks},
+            emit::{clock, copies, lane_folds, position::known_offset, state::HostHooks},
             fibers,
         },
         llvm::{
@@ -142,6 +142,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
                 };
                 Ok(vec![lane_bits(emitter, *cells, bit)?.into()])
             }
+            Op::LaneFold(reduction) => Ok(vec![lane_folds::fold(emitter, reduction, place(operands)?)?]),
             Op::OfWarps | Op::WarpRegion(_) => internal(format!("a {op} inside a thread's code")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
             Op::GridBarrier => {

@@ -39,6 +39,7 @@ fn may_move(op: Op) -> bool {
         | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::LaneFold(_)
         | Op::OfWarps
         | Op::WarpRegion(_)
         | Op::Fence(_)

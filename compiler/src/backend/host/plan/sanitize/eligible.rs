@@ -87,6 +87,7 @@ fn is_op_fit(op: Op) -> bool {
         | Op::AsyncCopy(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
+        | Op::LaneFold(_)
         | Op::OfWarps
         | Op::WarpRegion(_)
         | Op::Fence(_)

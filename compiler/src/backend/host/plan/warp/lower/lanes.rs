@@ -1,14 +1,15 @@
-//! Lowering of warp matches and warp reductions.
+//! Lowering of warp matches, warp reductions and butterflies.
 
 use weft_artifact::Scalar;
 
 use crate::{
     backend::host::plan::{
         plan_ir::cells::{LANES, Make},
-        warp::lower::Site,
+        warp::lower::{Site, butterfly::Butterfly},
     },
     ir::{
-        Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, SharedId, StmtKind, Type, WarpReduction,
+        Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, Op, SharedId, StmtKind, Type,
+        WarpReduction,
     },
 };
 
@@ -175,5 +176,31 @@ impl Site<'_> {
         if self.cells.stacks {
             self.barrier(mask);
         }
+    }
+
+    /// Reduces a local by a butterfly, once for the warp.
+    pub(super) fn fold(&mut self, butterfly: &Butterfly) {
+        let value = butterfly.value;
+        let ty = self.function.locals[value].ty;
+        let Some(elem) = ty.scalar() else { return };
+        let array = self.cells.of_values(self.module, elem, self.span);
+        let own = self.make().read(value);
+        self.leave(array, own);
+        self.push(StmtKind::Op { op: Op::OfWarps, results: Vec::new(), args: Vec::new() });
+        let before = self.out.len();
+        let total = self.local("total", ty);
+        let mut make = self.make();
+        let first = make.thread();
+        let index = make.shifted(first, LANES);
+        let pointer = make.cell(array, elem, index);
+        self.push(StmtKind::Op { op: Op::LaneFold(butterfly.reduction), results: vec![total], args: vec![pointer] });
+        self.leave_to_all(array, total);
+        let then = self.out.split_off(before);
+        let cond = self.make().is_first_lane();
+        self.push(StmtKind::If { cond, then, otherwise: Block::new() });
+        let mut make = self.make();
+        let thread = make.thread();
+        let reduced = make.cell_of(array, elem, thread);
+        self.push(StmtKind::Assign(value, reduced));
     }
 }

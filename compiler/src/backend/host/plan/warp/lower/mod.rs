@@ -26,6 +26,7 @@
 //! all of them have arrived, so a second barrier follows each read. In thread loops, where all threads of the block
 //! finish a region before the next one begins, two arrays of cells alternate instead (double buffering).
 
+mod butterfly;
 mod lanes;
 mod matrix;
 
@@ -55,6 +56,8 @@ pub(crate) struct Cells {
     bits: [Option<SharedId>; 2],
     /// For each type, the arrays of the operands of products of matrices.
     operands: Vec<(Scalar, SharedId)>,
+    /// By the local's index: how often the kernel mentions it; empty on fibers.
+    mentions: Vec<u32>,
 }
 
 /// Whether an operation exchanges values between the lanes of a warp, unlike a barrier.
@@ -94,13 +97,22 @@ pub(crate) fn lower_for_stacks(module: &mut Module) {
 /// Lowers the warp operations of a kernel whose threads run in thread loops; with `warp_blocks` each warp is a block.
 pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body: &mut Block, warp_blocks: bool) {
     let mut cells = Cells::new(false, warp_blocks);
+    cells.mentions = butterfly::mentions(function, body);
     cells.lower(module, function, body);
     cells.clear(function, body);
 }
 
 impl Cells {
     const fn new(stacks: bool, warp_blocks: bool) -> Self {
-        Self { stacks, warp_blocks, values: Vec::new(), here: None, bits: [None; 2], operands: Vec::new() }
+        Self {
+            stacks,
+            warp_blocks,
+            values: Vec::new(),
+            here: None,
+            bits: [None; 2],
+            operands: Vec::new(),
+            mentions: Vec::new(),
+        }
     }
 
     fn lower(&mut self, module: &mut Module, function: &mut Function, block: &mut Block) {
@@ -108,7 +120,16 @@ impl Cells {
             return;
         }
         let mut out = Block::with_capacity(block.len());
-        for mut stmt in block.drain(..) {
+        let mut stmts = std::mem::take(block).into_iter();
+        loop {
+            if let Some(found) = butterfly::find(function, &self.mentions, stmts.as_slice()) {
+                let span = found.span;
+                let mut site = Site { cells: self, module, function, span, out: &mut out };
+                site.fold(&found);
+                stmts.nth(butterfly::LENGTH - 1);
+                continue;
+            }
+            let Some(mut stmt) = stmts.next() else { break };
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
                 self.lower(module, function, inner);
             }
