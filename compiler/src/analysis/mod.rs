@@ -1,6 +1,7 @@
 //! Analyses of a module's IR, which passes and both back ends use. They do not depend on LLVM or a target, and are
 //! conservative: an analysis assumes the worst of what it does not know.
 
+mod accesses;
 pub(crate) mod affine;
 mod copied;
 mod disjoint;
@@ -18,6 +19,7 @@ mod waiting_loops;
 mod waiting_recursion;
 mod warps;
 
+pub(crate) use accesses::{Access, for_each_access};
 pub(crate) use copied::{ValueInputs, copied};
 pub(crate) use disjoint::{gains_by_accumulation, gains_by_disjoint, never_written, only_accumulated};
 pub(crate) use interval::Interval;
