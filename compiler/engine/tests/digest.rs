@@ -256,7 +256,7 @@ fn a_function_with_many_ways_to_it_is_digested_once() {
 }
 
 fn derivative(of: &[u32], wrt: &[u32]) -> Derivative {
-    Derivative { of: of.to_vec(), wrt: wrt.to_vec() }
+    Derivative { of: of.to_vec(), wrt: wrt.to_vec(), ..Derivative::default() }
 }
 
 #[test]
@@ -493,6 +493,11 @@ fn every_change_gives_another_digest() {
         options(Options { derivative: Some(derivative(&[0, 1], &[])), ..base() }),
         options(Options { derivative: Some(derivative(&[0, 1], &[1])), ..base() }),
         options(Options { derivative: Some(derivative(&[0], &[1])), ..base() }),
+        options(Options {
+            derivative: Some(Derivative { has_old_contents: true, ..derivative(&[0], &[1]) }),
+            ..base()
+        }),
+        options(Options { derivative: Some(Derivative { is_forward: true, ..derivative(&[0], &[1]) }), ..base() }),
         options(Options { bounded_stores: true, ..base() }),
         options(Options { assumptions: Assumptions { small: true, ..Assumptions::NONE }, ..base() }),
         options(Options { assumptions: Assumptions { nonneg: true, ..Assumptions::NONE }, ..base() }),

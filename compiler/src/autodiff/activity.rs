@@ -2,18 +2,20 @@
 //!
 //! A value is *varied* if it depends on an array or a scalar that has an adjoint, by operations with a derivative. It is
 //! *useful* if an element that is written depends on it. It is *active* if it is both: only active values have
-//! adjoints.
+//! adjoints. Shared and local arrays are active by the same rules: values flow into them and from them.
+
+use std::collections::BTreeSet;
 
 use super::{
     arrays::{Arrays, Memory},
     build::{is_float, is_half},
     refusals::unsupported,
     rules::{self, Rule},
-    tape::{Carried, Join, List, Node, Repeat, Values, Write},
+    tape::{Carried, Exchange, Join, List, Node, Values, Write},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Class, ExprId, Function, LocalId},
+    ir::{Class, ExprId, Function, LocalId, Shuffle},
     source::Span,
 };
 
@@ -22,6 +24,10 @@ use crate::{
 pub(super) struct Activity {
     varied: Values,
     useful: Values,
+    /// The shared and local arrays to which varied values are stored.
+    varied_memory: BTreeSet<Memory>,
+    /// Those from which useful values are loaded.
+    useful_memory: BTreeSet<Memory>,
     /// The arrays from which active values are loaded, by the number of the parameter.
     pub(super) loaded: Vec<u32>,
 }
@@ -42,6 +48,7 @@ impl Written {
         for_each_write(list, &mut |write, _| match arrays.memory(function, write.pointer) {
             Memory::Param(param) => written.params.push(param),
             Memory::Captured | Memory::Other => written.captured = true,
+            Memory::Shared(_) | Memory::Local(_) => {}
         });
         written
     }
@@ -51,7 +58,8 @@ impl Written {
         match memory {
             Memory::Param(param) => self.params.contains(&param),
             Memory::Captured => self.captured,
-            Memory::Other => true,
+            // Each thread or block has its own, which a kernel writes before it reads it.
+            Memory::Shared(_) | Memory::Local(_) | Memory::Other => true,
         }
     }
 }
@@ -62,7 +70,7 @@ pub(super) fn for_each_write<'a>(list: &'a List, visit: &mut dyn FnMut(&'a Write
         match node {
             Node::Store(write) => visit(write, false),
             Node::Add(write) => visit(write, true),
-            Node::Define { .. } | Node::Unrepeatable { .. } => {}
+            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Barrier { .. } => {}
             Node::If(branch) => {
                 for_each_write(&branch.then, visit);
                 for_each_write(&branch.otherwise, visit);
@@ -94,7 +102,7 @@ pub(super) fn find(function: &Function, arrays: &Arrays, list: &List) -> Result<
     while std::mem::take(&mut finder.changed) {
         finder.backward(list)?;
     }
-    finder.check(list)?;
+    finder.find_loaded(list);
     Ok(finder.activity)
 }
 
@@ -111,6 +119,45 @@ impl Activity {
         self.varied.contains(&value) && self.useful.contains(&value)
     }
 
+    /// Whether a shared or local array has an adjoint.
+    pub(super) fn is_active_memory(&self, memory: Memory) -> bool {
+        self.varied_memory.contains(&memory) && self.useful_memory.contains(&memory)
+    }
+
+    /// The shared and local arrays that have adjoints.
+    pub(super) fn active_memory(&self) -> impl Iterator<Item = Memory> {
+        self.varied_memory.intersection(&self.useful_memory).copied()
+    }
+
+    /// Refuses loops whose test's own values carry derivatives: their reverse after the loop is not supported.
+    pub(super) fn check_loops(&self, function: &Function, arrays: &Arrays, list: &List) -> Result<(), Diagnostic> {
+        for node in list {
+            match node {
+                Node::Define { .. }
+                | Node::Unrepeatable { .. }
+                | Node::Exchange(_)
+                | Node::Store(_)
+                | Node::Add(_)
+                | Node::Barrier { .. } => {}
+                Node::If(branch) => {
+                    self.check_loops(function, arrays, &branch.then)?;
+                    self.check_loops(function, arrays, &branch.otherwise)?;
+                }
+                Node::Loop(repeat) => {
+                    if repeat.head.iter().any(|node| self.is_reversed(function, arrays, node)) {
+                        return Err(unsupported(
+                            repeat.span,
+                            "a loop whose condition computes values that its body uses",
+                            "compute them again in the body",
+                        ));
+                    }
+                    self.check_loops(function, arrays, &repeat.body)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a value to be written has an adjoint.
     pub(super) fn writes_active(&self, function: &Function, write: &Write) -> bool {
         function.local(write.value).is_some_and(|value| self.is_active(value))
@@ -119,10 +166,15 @@ impl Activity {
     /// Whether the reverse sweep has statements for a node.
     pub(super) fn is_reversed(&self, function: &Function, arrays: &Arrays, node: &Node) -> bool {
         let any = |list: &List| list.iter().any(|node| self.is_reversed(function, arrays, node));
-        let takes = |write: &Write| matches!(arrays.memory(function, write.pointer), Memory::Param(param) if arrays.has_adjoint(param));
+        let takes = |write: &Write| match arrays.memory(function, write.pointer) {
+            Memory::Param(param) => arrays.has_adjoint(param),
+            memory @ (Memory::Shared(_) | Memory::Local(_)) => self.is_active_memory(memory),
+            Memory::Captured | Memory::Other => false,
+        };
         match node {
-            Node::Define { to, .. } => self.is_active(*to),
+            Node::Define { to, .. } | Node::Exchange(Exchange { to, .. }) => self.is_active(*to),
             Node::Unrepeatable { .. } => false,
+            Node::Barrier { .. } => true,
             Node::Store(write) => takes(write),
             Node::Add(write) => takes(write) && self.writes_active(function, write),
             Node::If(branch) => {
@@ -162,7 +214,22 @@ impl Finder<'_> {
                         self.varies(*to);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::Exchange(exchange) => {
+                    if self.function.local(exchange.value).is_some_and(|value| self.is_varied(value)) {
+                        if !matches!(exchange.shuffle, Shuffle::Up | Shuffle::Down | Shuffle::Xor) {
+                            let help = "use `shfl_xor_sync`, `shfl_up_sync` or `shfl_down_sync`";
+                            return Err(unsupported(exchange.span, "a shuffle from any lane", help));
+                        }
+                        self.varies(exchange.to);
+                    }
+                }
+                Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
+                Node::Store(write) | Node::Add(write) => {
+                    let memory = self.arrays.memory(self.function, write.pointer);
+                    if memory.is_own() && self.function.local(write.value).is_some_and(|value| self.is_varied(value)) {
+                        self.changed |= self.activity.varied_memory.insert(memory);
+                    }
+                }
                 Node::If(branch) => {
                     self.forward(&branch.then)?;
                     self.forward(&branch.otherwise)?;
@@ -191,11 +258,14 @@ impl Finder<'_> {
             return match self.arrays.memory(self.function, pointer) {
                 Memory::Param(param) => Ok(self.arrays.has_adjoint(param)),
                 Memory::Captured => Ok(false),
-                Memory::Other => Err(unsupported(
-                    span,
-                    "an element of an array that is not an argument",
-                    "keep the values in variables, and load elements from the kernel's arguments",
-                )),
+                memory @ (Memory::Shared(_) | Memory::Local(_)) => {
+                    let is_varied = self.activity.varied_memory.contains(&memory);
+                    if is_varied && !is_float(self.function.exprs[value].ty) {
+                        return Err(unsupported(span, "the bits of a float", "load elements of the array's own type"));
+                    }
+                    Ok(is_varied)
+                }
+                Memory::Other => Err(elsewhere(span, "load elements")),
             };
         }
         let is_varied = |operand: &ExprId| self.function.local(*operand).is_some_and(|local| self.is_varied(local));
@@ -216,12 +286,23 @@ impl Finder<'_> {
             match node {
                 Node::Define { to, value, .. } => {
                     if self.is_useful(*to) {
+                        if let Class::Load(pointer) = self.function.class(*value) {
+                            let memory = self.arrays.memory(self.function, pointer);
+                            self.changed |= memory.is_own() && self.activity.useful_memory.insert(memory);
+                        }
                         for (_, operand) in edges(self.function, *value) {
                             self.uses(operand);
                         }
                     }
                 }
-                Node::Unrepeatable { .. } => {}
+                Node::Exchange(exchange) => {
+                    if self.is_useful(exchange.to)
+                        && let Some(value) = self.function.local(exchange.value)
+                    {
+                        self.uses(value);
+                    }
+                }
+                Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => self.writes(write)?,
                 Node::If(branch) => {
                     for &Join { to, then, otherwise } in &branch.joins {
@@ -259,11 +340,13 @@ impl Finder<'_> {
                 }
                 Ok(())
             }
-            Memory::Other => Err(unsupported(
-                write.span,
-                "a write to an array that is not an argument",
-                "keep the values in variables, and write the results to the kernel's arguments",
-            )),
+            memory @ (Memory::Shared(_) | Memory::Local(_)) => {
+                if let Some(value) = varied.filter(|_| self.activity.useful_memory.contains(&memory)) {
+                    self.uses(value);
+                }
+                Ok(())
+            }
+            Memory::Other => Err(elsewhere(write.span, "write results")),
             Memory::Param(_) | Memory::Captured if varied.is_none() => Ok(()),
             Memory::Param(param) => {
                 let name = &self.arrays.param(param).name;
@@ -279,8 +362,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Finds the arrays that active values are loaded from, and refuses what the reverse sweep cannot do.
-    fn check(&mut self, list: &List) -> Result<(), Diagnostic> {
+    /// Finds the arrays that active values are loaded from.
+    fn find_loaded(&mut self, list: &List) {
         for node in list {
             match node {
                 Node::Define { to, value, .. } => {
@@ -292,31 +375,26 @@ impl Finder<'_> {
                         self.activity.loaded.push(param);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::Unrepeatable { .. }
+                | Node::Exchange(_)
+                | Node::Store(_)
+                | Node::Add(_)
+                | Node::Barrier { .. } => {}
                 Node::If(branch) => {
-                    self.check(&branch.then)?;
-                    self.check(&branch.otherwise)?;
+                    self.find_loaded(&branch.then);
+                    self.find_loaded(&branch.otherwise);
                 }
                 Node::Loop(repeat) => {
-                    self.check_loop(repeat)?;
-                    self.check(&repeat.head)?;
-                    self.check(&repeat.body)?;
+                    self.find_loaded(&repeat.head);
+                    self.find_loaded(&repeat.body);
                 }
             }
         }
-        Ok(())
     }
+}
 
-    /// The reverse of a test's own values after the loop is not supported.
-    fn check_loop(&self, repeat: &Repeat) -> Result<(), Diagnostic> {
-        let head = repeat.head.iter().find(|node| self.activity.is_reversed(self.function, self.arrays, node));
-        if head.is_some() {
-            return Err(unsupported(
-                repeat.span,
-                "a loop whose condition computes values that its body uses",
-                "compute them again in the body",
-            ));
-        }
-        Ok(())
-    }
+/// An access to memory of which the compiler knows no array.
+fn elsewhere(span: Span, what: &str) -> Diagnostic {
+    let help = format!("{what} of the kernel's arguments, or of shared and local arrays of a constant shape");
+    unsupported(span, "an access to dynamic shared memory, or to one of several arrays", &help)
 }

@@ -1,19 +1,26 @@
-//! The parameters of the adjoint kernel, and the arrays that a kernel accesses.
+//! The parameters of the adjoint kernel, and the arrays that a kernel accesses, with their adjoints.
 
 use std::collections::BTreeMap;
 
 use weft_artifact::{ArgType, DType, HostChecks, Layout, Param, Scalar, SlotField, SlotSource};
 
-use crate::ir::{Arith, Base, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalId};
+use crate::ir::{
+    Arena, Arith, Base, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalArray, LocalArrayId, LocalId,
+    SharedArray, SharedId,
+};
 
 /// The memory that a pointer points into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Memory {
     /// The array of the parameter with this number.
     Param(u32),
     /// A constant array, or an array that the kernel captures.
     Captured,
-    /// Memory of the block or the thread, or one of several arrays.
+    /// An array of the block.
+    Shared(SharedId),
+    /// An array of the thread.
+    Local(LocalArrayId),
+    /// Dynamic shared memory, or one of several arrays.
     Other,
 }
 
@@ -26,10 +33,24 @@ pub(super) struct Arrays {
     adjoints: BTreeMap<u32, u32>,
     /// The types of the parameters.
     params: Vec<Param>,
+    /// The names of shared and local arrays.
+    names: BTreeMap<Memory, String>,
+    /// By shared or local array: its adjoint.
+    own: BTreeMap<Memory, Base>,
+}
+
+impl Memory {
+    /// Whether the kernel declares the memory: its contents are undefined when a thread starts.
+    pub(super) fn is_own(self) -> bool {
+        match self {
+            Self::Shared(_) | Self::Local(_) => true,
+            Self::Param(_) | Self::Captured | Self::Other => false,
+        }
+    }
 }
 
 impl Arrays {
-    pub(super) fn new(function: &Function, params: &[Param], of: &[u32]) -> Self {
+    pub(super) fn new(function: &Function, params: &[Param], shared: &Arena<SharedArray>, of: &[u32]) -> Self {
         let mut slots = BTreeMap::new();
         for (&local, source) in function.params.iter().zip(&function.slots) {
             match source {
@@ -42,7 +63,50 @@ impl Arrays {
         }
         let first = params.len().saturating_sub(of.len()) as u32;
         let adjoints = of.iter().copied().zip(first..).collect();
-        Self { slots, adjoints, params: params.to_vec() }
+        let shared = shared.iter().map(|(id, array)| (Memory::Shared(id), array.name.clone()));
+        let local = function.local_arrays.iter().map(|(id, array)| (Memory::Local(id), array.name.clone()));
+        let names = shared.chain(local).collect();
+        Self { slots, adjoints, params: params.to_vec(), names, own: BTreeMap::new() }
+    }
+
+    /// Declares the adjoints of shared and local arrays.
+    pub(super) fn declare(
+        &mut self,
+        function: &mut Function,
+        shared: &mut Arena<SharedArray>,
+        active: impl Iterator<Item = Memory>,
+    ) {
+        for memory in active {
+            let adjoint = match memory {
+                Memory::Shared(id) => {
+                    let own = &shared[id];
+                    let adjoint = SharedArray { name: format!("{}.adjoint", own.name), ..own.clone() };
+                    Base::Shared(shared.push(adjoint))
+                }
+                Memory::Local(id) => {
+                    let own = &function.local_arrays[id];
+                    let adjoint = LocalArray { name: format!("{}.adjoint", own.name), ..own.clone() };
+                    Base::Local(function.local_arrays.push(adjoint))
+                }
+                Memory::Param(_) | Memory::Captured | Memory::Other => continue,
+            };
+            self.own.insert(memory, adjoint);
+        }
+    }
+
+    /// The name of a shared or local array.
+    pub(super) fn name(&self, memory: Memory) -> &str {
+        self.names.get(&memory).map_or("", String::as_str)
+    }
+
+    /// The adjoint of a shared or local array.
+    pub(super) fn own_adjoint(&self, memory: Memory) -> Option<Base> {
+        self.own.get(&memory).copied()
+    }
+
+    /// The adjoints of shared and local arrays.
+    pub(super) fn own_adjoints(&self) -> impl Iterator<Item = Base> {
+        self.own.values().copied()
     }
 
     /// The parameters that have adjoints, with the adjoints' numbers.
@@ -97,6 +161,8 @@ impl Arrays {
                 None => Memory::Other,
             },
             Class::Leaf(Leaf::Base(Base::Const(_)) | Leaf::Const(Const::Address(_))) => Memory::Captured,
+            Class::Leaf(Leaf::Base(Base::Shared(id))) => Memory::Shared(id),
+            Class::Leaf(Leaf::Base(Base::Local(id))) => Memory::Local(id),
             Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => self.memory(function, base),
             Class::Arith(Arith::Select(_, a, b)) => {
                 // Sanitized code replaces an address outside of its array.
@@ -106,10 +172,21 @@ impl Arrays {
                     (one, _) if is_nowhere(b) => one,
                     (_, other) if is_nowhere(a) => other,
                     (one, other) if one == other => one,
-                    (Memory::Param(_) | Memory::Captured | Memory::Other, _) => Memory::Other,
+                    (Memory::Param(_) | Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Other, _) => {
+                        Memory::Other
+                    }
                 }
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => Memory::Other,
+        }
+    }
+
+    /// Whether a pointer may point into the array of a parameter. Arrays do not overlap.
+    pub(super) fn may_be(&self, function: &Function, pointer: ExprId, param: u32) -> bool {
+        match self.memory(function, pointer) {
+            Memory::Param(other) => other == param,
+            Memory::Captured | Memory::Shared(_) | Memory::Local(_) => false,
+            Memory::Other => true,
         }
     }
 

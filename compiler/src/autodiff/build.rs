@@ -7,13 +7,13 @@ use weft_artifact::Scalar;
 use super::{
     loops::{Normal, normal_form},
     refusals::{unsupported, which_array},
-    tape::{Branch, Carried, Join, List, Node, Repeat, Write},
+    tape::{Branch, Carried, Exchange, Join, List, Node, Repeat, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
     ir::{
-        AtomicOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op, Stmt,
-        StmtKind, Type, for_each_stmt,
+        AtomicOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op, Space,
+        Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
     },
     source::Span,
 };
@@ -37,6 +37,7 @@ pub(super) struct Recorder<'a> {
     /// By the index of the local.
     env: Vec<Version>,
     loops: usize,
+    events: usize,
 }
 
 type Result<T> = std::result::Result<T, Diagnostic>;
@@ -48,7 +49,7 @@ pub(super) fn record(function: &mut Function) -> Result<(List, usize)> {
     for &param in &function.params {
         env[param.index()] = Version::Value(param);
     }
-    let mut recorder = Recorder { function, env, loops: 0 };
+    let mut recorder = Recorder { function, env, loops: 0, events: 0 };
     let mut list = List::new();
     recorder.list(body, &mut list)?;
     Ok((list, recorder.loops))
@@ -67,6 +68,15 @@ pub(super) fn is_half(ty: Type) -> bool {
 /// Whether an expression is a constant or a read of a local.
 fn is_leaf(function: &Function, id: ExprId) -> bool {
     matches!(function.class(id), Class::Leaf(_))
+}
+
+/// The space that a load loads from.
+fn space_of_load(function: &Function, id: ExprId) -> Option<Space> {
+    let Class::Load(pointer) = function.class(id) else { return None };
+    match function.exprs[pointer].ty {
+        Type::Ptr(_, space) => Some(space),
+        Type::Scalar(_) => None,
+    }
 }
 
 impl Recorder<'_> {
@@ -112,24 +122,25 @@ impl Recorder<'_> {
 
     fn write(&mut self, pointer: ExprId, value: ExprId, span: Span, out: &mut List) -> Result<()> {
         let (pointer, value) = (self.value(pointer, out)?, self.value(value, out)?);
-        out.push(Node::Store(Write { pointer, value, is_negative: false, span }));
+        let event = self.event();
+        out.push(Node::Store(Write { pointer, value, atomic: None, event, span }));
         Ok(())
     }
 
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId], span: Span, out: &mut List) -> Result<()> {
         match (op, args) {
             (Op::Print(_), _) => return Ok(()),
-            (Op::Atomic { op, .. }, &[pointer, value, ..]) => {
+            (Op::Atomic { op: function, .. }, &[pointer, value, ..]) => {
                 let is_integer = !matches!(self.function.exprs[value].ty, Type::Scalar(scalar) if scalar.is_float());
-                let is_sum = matches!(op, AtomicOp::Add | AtomicOp::Sub);
+                let is_sum = matches!(function, AtomicOp::Add | AtomicOp::Sub);
                 if !(is_integer || is_sum && results.is_empty()) {
                     let help =
                         "the result depends on the order of the threads: use `cuda.atomic.add` without its result";
                     return Err(unsupported(span, "this atomic operation", help));
                 }
                 let (pointer, value) = (self.value(pointer, out)?, self.value(value, out)?);
-                let is_negative = op == AtomicOp::Sub;
-                out.push(Node::Add(Write { pointer, value, is_negative, span }));
+                let event = self.event();
+                out.push(Node::Add(Write { pointer, value, atomic: Some(op), event, span }));
                 self.unrepeatable(results, span, out);
             }
             (Op::Load(_), &[pointer]) if results.len() == 1 => {
@@ -146,16 +157,31 @@ impl Recorder<'_> {
             (Op::Clock(_) | Op::ActiveMask, _) => self.unrepeatable(results, span, out),
             // The sanitizer checked the indices when the kernel ran; the adjoint kernel has no others.
             (Op::Nanosleep | Op::Breakpoint | Op::Check(_), _) => {}
+            (Op::Barrier, _) => {
+                let event = self.event();
+                out.push(Node::Barrier { event, span });
+            }
             (
-                Op::Barrier
-                | Op::GridBarrier
+                Op::GridBarrier
                 | Op::BarrierReduce(_)
                 | Op::WarpBarrier
                 | Op::Fence(_)
                 | Op::OfWarps
                 | Op::WarpRegion(_),
                 _,
-            ) => return Err(unsupported(span, "a kernel with barriers", TOGETHER)),
+            ) => return Err(unsupported(span, "this barrier", TOGETHER)),
+            (Op::Shuffle(shuffle), &[mask, value, by, width]) if results.len() == 1 => {
+                let mut values = [mask, value, by, width];
+                for value in &mut values {
+                    *value = self.value(*value, out)?;
+                }
+                let [mask, value, by, width] = values;
+                for &result in results {
+                    let to = self.fresh(Some(result), self.function.locals[result].ty);
+                    out.push(Node::Exchange(Exchange { to, shuffle, value, mask, by, width, span }));
+                    self.env[result.index()] = Version::Value(to);
+                }
+            }
             (
                 Op::Shuffle(_)
                 | Op::Vote(_)
@@ -267,6 +293,12 @@ impl Recorder<'_> {
         Ok(())
     }
 
+    /// The number of the next event.
+    fn event(&mut self) -> usize {
+        self.events += 1;
+        self.events
+    }
+
     /// A new value: a version of a local, or a temporary.
     fn fresh(&mut self, of: Option<LocalId>, ty: Type) -> LocalId {
         let local = match of {
@@ -309,8 +341,8 @@ impl Recorder<'_> {
             };
         }
         if let ExprKind::Select(cond, a, b) = kind
-            && is_float(ty)
             && !(is_leaf(self.function, a) && is_leaf(self.function, b))
+            && (is_float(ty) || self.loads_own(a) || self.loads_own(b))
         {
             return self.select(cond, a, b, span, out);
         }
@@ -327,11 +359,22 @@ impl Recorder<'_> {
         let bits = matches!(kind, ExprKind::Math(MathFn::Bits, _));
         let is_leaf = matches!(kind.class(), Class::Leaf(_));
         let value = self.function.exprs.push(Expr { kind, ty, span });
-        if is_leaf || !(is_float(ty) || is_half(ty) || bits) {
+        // Shared and local arrays have this value only now.
+        let is_own = matches!(space_of_load(self.function, value), Some(Space::Shared | Space::Local | Space::Generic));
+        if is_leaf || !(is_float(ty) || is_half(ty) || bits || is_own) {
             return Ok(value);
         }
         let to = self.define(None, value, span, out);
         Ok(self.read(to, span))
+    }
+
+    /// Whether an expression loads from memory of the thread or of its block.
+    fn loads_own(&self, id: ExprId) -> bool {
+        let mut loads = false;
+        for_each_expr(self.function, id, &mut |id| {
+            loads |= matches!(space_of_load(self.function, id), Some(Space::Shared | Space::Local | Space::Generic));
+        });
+        loads
     }
 
     /// A choice between two computations becomes a branch, so that the one that was not chosen adds nothing to the

@@ -14,7 +14,7 @@
 
 use super::arrays::{Arrays, Memory};
 use crate::{
-    analysis::{any_expr, escapes, for_each_read},
+    analysis::{Access, any_expr, escapes, for_each_access, for_each_read},
     ir::{Align, BinaryOp, Block, Class, ExprId, ExprKind, Function, Local, LocalKind, Stmt, StmtKind, for_each_stmt},
 };
 
@@ -92,18 +92,14 @@ impl Mover<'_> {
     fn commutes(&self, stmt: &Stmt, loaded: &Loaded) -> bool {
         let function = &*self.function;
         let stmts = std::slice::from_ref(stmt);
-        let may_be = |pointer: ExprId| match self.arrays.memory(function, pointer) {
-            Memory::Param(param) => param == loaded.param,
-            Memory::Captured => false,
-            Memory::Other => true,
-        };
         let mut commutes = !escapes(stmts).any();
-        for_each_stmt(stmts, &mut |stmt| match &stmt.kind {
-            StmtKind::Store { pointer, .. } => commutes &= !may_be(*pointer),
-            StmtKind::Op { args, .. } => commutes &= !args.first().is_some_and(|&pointer| may_be(pointer)),
-            StmtKind::Loop { .. } | StmtKind::Call { .. } => commutes = false,
-            StmtKind::Assign(..) | StmtKind::If { .. } | StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {
-            }
+        for_each_stmt(stmts, &mut |stmt| commutes &= !matches!(stmt.kind, StmtKind::Loop { .. }));
+        for_each_access(function, stmts, &mut |access| {
+            commutes &= match access {
+                Access::Read(_) => true,
+                Access::Write(pointer) | Access::Add(pointer) => !self.arrays.may_be(function, pointer, loaded.param),
+                Access::Order | Access::Any => false,
+            };
         });
         for_each_read(function, loaded.pointer, &mut |local| {
             for_each_stmt(stmts, &mut |stmt| commutes &= !stmt.kind.assigned().contains(&local));

@@ -16,11 +16,8 @@
 
 use super::arrays::{Arrays, Memory};
 use crate::{
-    analysis::{escapes, for_each_read},
-    ir::{
-        Block, Class, ExprId, Function, LocalId, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_stmt,
-        for_each_stmt,
-    },
+    analysis::{Access, escapes, for_each_access, for_each_read},
+    ir::{Block, Class, ExprId, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 
 /// Moves the stores of a function's body.
@@ -70,7 +67,7 @@ impl Mover<'_> {
                     is_movable &= match self.memory(from) {
                         Memory::Param(other) => other == param || !is_adjoint(other),
                         Memory::Captured => true,
-                        Memory::Other => false,
+                        Memory::Shared(_) | Memory::Local(_) | Memory::Other => false,
                     };
                 }
             });
@@ -86,35 +83,18 @@ impl Mover<'_> {
     /// Whether a store may be executed after a statement instead of before it.
     fn commutes(&self, stmt: &Stmt, stored: &Stored) -> bool {
         let function = self.function;
-        let is_elsewhere = |pointer: ExprId| match self.memory(pointer) {
-            Memory::Param(param) => param != stored.param,
-            Memory::Captured => true,
-            Memory::Other => false,
-        };
         let stmts = std::slice::from_ref(stmt);
         let mut commutes = !escapes(stmts).any();
         for_each_stmt(stmts, &mut |stmt| {
-            commutes &= match &stmt.kind {
-                StmtKind::Store { pointer, .. } => is_elsewhere(*pointer),
-                StmtKind::Op { args, .. } => {
-                    let mut pointers = args.iter().filter(|&&arg| matches!(function.exprs[arg].ty, Type::Ptr(..)));
-                    let first = pointers.next();
-                    first.into_iter().chain(pointers).all(|&pointer| is_elsewhere(pointer)) && first.is_some()
-                }
-                StmtKind::Call { .. } => false,
-                StmtKind::Assign(..)
-                | StmtKind::If { .. }
-                | StmtKind::Loop { .. }
-                | StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return(_) => true,
-            };
             commutes &= !stmt.kind.assigned().iter().any(|local| stored.locals.contains(local));
-            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-                if let Class::Load(from) = function.class(id) {
-                    commutes &= is_elsewhere(from);
+        });
+        for_each_access(function, stmts, &mut |access| {
+            commutes &= match access {
+                Access::Read(pointer) | Access::Write(pointer) | Access::Add(pointer) => {
+                    !self.arrays.may_be(function, pointer, stored.param)
                 }
-            });
+                Access::Order | Access::Any => false,
+            };
         });
         commutes
     }

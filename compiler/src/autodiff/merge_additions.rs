@@ -11,18 +11,20 @@
 //! In a loop, the additions whose address no iteration changes; in a list of statements, all additions with the same
 //! address, those in branches included.
 //!
-//! Legal if no other statement between the additions accesses the array, and none leaves the statements: nothing
-//! observes when a thread adds. The address is valid if the sum is not 0, since an addition was executed.
+//! Legal if no other statement between the additions accesses the array, none is a barrier (unless the kernel only adds
+//! to the array), and none leaves the statements: nothing observes when a thread adds. The address is valid if the sum is not 0, since an addition was executed.
 //!
 //! Profitable always: an addition to a variable is cheaper than one to memory. A loop gets a limited number of sums,
 //! since they occupy registers in it.
 
+use std::collections::BTreeSet;
+
 use super::arrays::{Arrays, Memory};
 use crate::{
-    analysis::{any_expr, escapes, same},
+    analysis::{Access, any_expr, escapes, for_each_access, same},
     ir::{
-        Align, AtomicOp, Base, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, Local,
-        LocalId, LocalKind, Op, Stmt, StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
+        Align, AtomicOp, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId,
+        LocalKind, Op, Stmt, StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
     },
     source::Span,
 };
@@ -36,7 +38,8 @@ const MOST_ADDITIONS: usize = 500;
 /// Merges the additions of a function's body.
 pub(super) fn run(function: &mut Function, arrays: &Arrays) {
     let mut body = std::mem::take(&mut function.body);
-    Merger { function, arrays }.block(&mut body);
+    let only_added_to = only_added_to(function, arrays, &body);
+    Merger { function, arrays, only_added_to }.block(&mut body);
     function.body = body;
 }
 
@@ -76,6 +79,8 @@ struct Addition {
 struct Merger<'a> {
     function: &'a mut Function,
     arrays: &'a Arrays,
+    /// The arrays that the function accesses only by additions.
+    only_added_to: BTreeSet<u32>,
 }
 
 impl Merger<'_> {
@@ -137,26 +142,18 @@ impl Merger<'_> {
         movable && !self.accesses(stmts, param)
     }
 
-    /// Whether statements access an array other than by additions.
+    /// Whether statements access an array other than by additions, or order accesses to an array that the function
+    /// accesses otherwise.
     fn accesses(&self, stmts: &[Stmt], param: u32) -> bool {
         let function = &*self.function;
-        let may_be = |pointer: ExprId| match self.arrays.memory(function, pointer) {
-            Memory::Param(other) => other == param,
-            Memory::Captured => false,
-            Memory::Other => !is_of_thread(function, pointer),
-        };
         let mut found = false;
-        for_each_stmt(stmts, &mut |stmt| {
-            if let StmtKind::Store { pointer, .. } = stmt.kind {
-                found |= may_be(pointer);
-            }
-            for root in stmt.kind.exprs() {
-                for_each_expr(function, root, &mut |id| {
-                    if let Class::Load(pointer) = function.class(id) {
-                        found |= may_be(pointer);
-                    }
-                });
-            }
+        for_each_access(function, stmts, &mut |access| {
+            found |= match access {
+                Access::Read(pointer) | Access::Write(pointer) => self.arrays.may_be(function, pointer, param),
+                Access::Add(_) => false,
+                Access::Order => !self.only_added_to.contains(&param),
+                Access::Any => true,
+            };
         });
         found
     }
@@ -206,7 +203,7 @@ impl Merger<'_> {
     fn sum(&mut self, stmts: &mut [Stmt], pointer: ExprId) -> LocalId {
         let name = match self.arrays.memory(self.function, pointer) {
             Memory::Param(param) => self.arrays.param(param).name.as_str(),
-            Memory::Captured | Memory::Other => "adjoint",
+            Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Other => "adjoint",
         };
         let ty = match self.function.exprs[pointer].ty {
             Type::Ptr(elem, _) => Type::Scalar(elem),
@@ -271,7 +268,15 @@ fn in_branches(block: &[Stmt], at: usize, all: &mut Vec<Addition>) {
     }
 }
 
-/// Whether a pointer points into an array of the thread.
-fn is_of_thread(function: &Function, pointer: ExprId) -> bool {
-    any_expr(function, pointer, &|kind| matches!(kind.class(), Class::Leaf(Leaf::Base(Base::Local(_)))))
+/// The arrays that statements access only by additions, by the number of the parameter.
+fn only_added_to(function: &Function, arrays: &Arrays, body: &Block) -> BTreeSet<u32> {
+    let mut all: BTreeSet<u32> = arrays.adjoints().map(|(_, adjoint)| adjoint).collect();
+    for_each_access(function, body, &mut |access| match access {
+        Access::Read(pointer) | Access::Write(pointer) => {
+            all.retain(|&param| !arrays.may_be(function, pointer, param));
+        }
+        Access::Add(_) | Access::Order => {}
+        Access::Any => all.clear(),
+    });
+    all
 }

@@ -1,9 +1,10 @@
-//! Derivatives of kernels, reverse mode: a stage between the front end and the passes.
+//! Derivatives of kernels, in reverse and forward mode: a stage between the front end and the passes.
 //!
 //! The stage replaces a kernel by its adjoint kernel, whose last parameters are the adjoints of arrays and scalars.
 //! It inlines the kernel's functions, and describes the kernel as a tape (`build`, `tape`). `activity` finds the values
 //! that carry derivatives, `plan` the values that the reverse sweep computes again and the order of its loops, and
-//! `reverse` emits both sweeps. The derivatives of operations are rows of `rules`.
+//! `reverse` emits both sweeps. For the tangent kernel of forward mode, `tangents` emits the tape once. The derivatives of
+//! operations are rows of `rules`.
 //!
 //! The adjoint kernel assumes that the kernel has no races, and that arrays do not overlap. It executes none of the
 //! kernel's writes. A program outside of the supported subset is an error at its line, never a wrong derivative.
@@ -11,6 +12,8 @@
 mod activity;
 mod arrays;
 mod build;
+mod contents;
+mod dependence;
 mod early_loads;
 mod late_stores;
 mod loops;
@@ -22,6 +25,7 @@ mod reverse;
 mod rules;
 mod shadow;
 mod sums;
+mod tangents;
 mod tape;
 
 use std::collections::BTreeMap;
@@ -32,11 +36,12 @@ use self::{
     activity::{Activity, Written},
     arrays::{Arrays, has_derivative},
     sums::Tape,
+    tape::List,
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
     inline,
-    ir::{Module, StmtKind, for_each_expr_of_stmt, for_each_stmt},
+    ir::{Arena, Function, Module, SharedArray, StmtKind, for_each_expr_of_stmt, for_each_stmt},
     normalize::unroll,
     passes,
     request::Derivative,
@@ -67,26 +72,47 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     unroll::write_out_up_to(&mut function, &module.constants, &mut body, MOST_UNROLLED);
     function.body = body;
     let (list, loops) = build::record(&mut function)?;
-    let arrays = Arrays::new(&function, &module.params, &derivative.of);
+    let mut arrays = Arrays::new(&function, &module.params, &module.shared, &derivative.of);
     let activity = activity::find(&function, &arrays, &list)?;
     let written = Written::of(&function, &arrays, &list);
     check_paths(&arrays, &activity, &written, derivative, function.span)?;
     let mut definitions = BTreeMap::new();
     tape::definitions(&list, &mut definitions);
     let uses = plan::uses(&function, &list);
+    arrays.declare(&mut function, &mut module.shared, activity.active_memory());
+    let (function, arrays) = (function, arrays);
     let strides = shadow::strides(&function, &arrays, &definitions);
     let (definitions, uses, strides) = (&definitions, &uses, &strides);
     let tape = Tape { function: &function, arrays: &arrays, activity: &activity, strides, definitions, uses };
-    let plan = plan::plan(tape, &mut function.clone(), &written, &list, loops)?;
-    let plain = own_elements::plain(tape, &list);
-    let mut adjoint = function.clone();
-    reverse::emit(tape, &plan, &list, &mut adjoint);
-    merge_additions::run(&mut adjoint, &arrays);
-    merge_additions::without_atomics(&mut adjoint, &arrays, &plain);
-    early_loads::run(&mut adjoint, &arrays);
-    late_stores::run(&mut adjoint, &arrays);
-    module.functions[kernel] = adjoint;
-    module.is_adjoint = true;
+    dependence::check_barriers(tape, &written, &list)?;
+    let mut derived = function.clone();
+    if derivative.is_forward {
+        tangents::emit(tape, &list, &mut derived)?;
+    } else {
+        reverse(tape, &mut derived, &module.shared, &written, (&list, loops), derivative)?;
+        module.is_adjoint = true;
+    }
+    module.functions[kernel] = derived;
+    Ok(())
+}
+
+/// Makes the body of the adjoint kernel.
+fn reverse(
+    tape: Tape<'_>,
+    adjoint: &mut Function,
+    shared: &Arena<SharedArray>,
+    written: &Written,
+    (list, loops): (&List, usize),
+    derivative: &Derivative,
+) -> Result<(), Diagnostic> {
+    tape.activity.check_loops(tape.function, tape.arrays, list)?;
+    let plan = plan::plan(tape, &mut tape.function.clone(), written, list, (loops, derivative.has_old_contents))?;
+    let plain = own_elements::plain(tape, list);
+    reverse::emit(tape, &plan, list, adjoint, shared);
+    merge_additions::run(adjoint, tape.arrays);
+    merge_additions::without_atomics(adjoint, tape.arrays, &plain);
+    early_loads::run(adjoint, tape.arrays);
+    late_stores::run(adjoint, tape.arrays);
     Ok(())
 }
 

@@ -6,7 +6,8 @@
 //!
 //! Legal if each thread loads an array only at indices among which are all those of an element of one other array that it
 //! stores to, in the same dimensions for all loads, such as `a[i, k]` beside `y[i]`: the kernel has no races, so no two
-//! threads store to the same element, and so no two threads load the same element.
+//! threads store to the same element, and so no two threads load the same element. It has no barriers either: two threads
+//! may store to an element before and after one.
 //!
 //! Profitable always: an atomic operation is never faster than a load and a store.
 
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use super::{
     arrays::Memory,
     sums::Tape,
-    tape::{List, Node},
+    tape::{List, Node, for_each_event},
 };
 use crate::{
     analysis::same,
@@ -30,6 +31,11 @@ type Stored = (u32, Vec<usize>);
 
 /// The arrays whose gradients need no atomic operations, by the number of the parameter.
 pub(super) fn plain(tape: Tape<'_>, list: &List) -> Vec<u32> {
+    let mut has_barrier = false;
+    for_each_event(list, &mut |_, write| has_barrier |= write.is_none());
+    if has_barrier {
+        return Vec::new();
+    }
     let is_plain = |param: &u32| {
         let mut stored_arrays = None;
         let finder = Finder { tape, param: *param };
@@ -65,7 +71,11 @@ impl Finder<'_> {
                         self.load(pointer, stores, found);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::Unrepeatable { .. }
+                | Node::Exchange(_)
+                | Node::Store(_)
+                | Node::Add(_)
+                | Node::Barrier { .. } => {}
                 Node::If(branch) => {
                     self.list(&branch.then, stores, found);
                     self.list(&branch.otherwise, stores, found);

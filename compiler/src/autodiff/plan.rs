@@ -1,15 +1,16 @@
 //! What the reverse sweep needs: which values each part of it computes again, and how it runs each loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     activity::{Written, edges},
     arrays::Memory,
+    contents::Contents,
     refusals::{not_recomputable, unsupported},
     rules::{self, Evaluated},
     shadow,
     sums::{Counter, Tape},
-    tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_use, for_each_value},
+    tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -30,6 +31,51 @@ pub(super) enum Order {
     Backward(Restored),
 }
 
+/// What an execution of a list computes and writes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Needed {
+    /// The values.
+    pub(super) values: Values,
+    /// Those of them that have their values before.
+    pub(super) given: Values,
+    /// The writes to shared and local arrays, and the barriers.
+    pub(super) events: BTreeSet<usize>,
+    /// The shared and local arrays whose contents it uses, or that the reverse of a nested loop uses.
+    pub(super) contents: BTreeSet<Memory>,
+}
+
+impl Needed {
+    /// Whether a value is computed.
+    pub(super) fn computes(&self, value: LocalId) -> bool {
+        self.values.contains(&value) && !self.given.contains(&value)
+    }
+
+    /// Whether a branch has something of it.
+    pub(super) fn has_branch(&self, branch: &Branch) -> bool {
+        branch.defined().iter().any(|value| self.values.contains(value))
+            || self.has_events(&branch.then)
+            || self.has_events(&branch.otherwise)
+    }
+
+    /// Whether a loop has something of it.
+    pub(super) fn has_loop(&self, repeat: &Repeat) -> bool {
+        repeat.defined().iter().any(|value| self.values.contains(value))
+            || self.has_events(&repeat.head)
+            || self.has_events(&repeat.body)
+    }
+
+    /// Whether a list has events of it.
+    pub(super) fn has_events(&self, list: &List) -> bool {
+        let mut found = false;
+        for_each_event(list, &mut |event, _| found |= self.events.contains(&event));
+        found
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() + self.events.len() + self.contents.len()
+    }
+}
+
 /// Where the values at the start of an iteration come from when a loop runs backward.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
@@ -43,8 +89,8 @@ pub(super) struct Restored {
 #[derive(Debug, Default)]
 pub(super) struct LoopPlan {
     pub(super) order: Order,
-    /// The values that an iteration of the reverse sweep computes again.
-    pub(super) again: Values,
+    /// What an iteration of the reverse sweep computes again.
+    pub(super) again: Needed,
 }
 
 /// The plan of the adjoint kernel.
@@ -52,21 +98,23 @@ pub(super) struct LoopPlan {
 pub(super) struct Plan {
     /// By the index of the loop.
     pub(super) loops: Vec<LoopPlan>,
-    /// The values that the forward sweep computes.
-    pub(super) forward: Values,
+    /// What the forward sweep computes.
+    pub(super) forward: Needed,
 }
 
-/// Makes the plan of a tape.
+/// Makes the plan of a tape of a number of loops, for launches that pass the old contents of arguments or not.
 pub(super) fn plan(
     tape: Tape<'_>,
     scratch: &mut Function,
     written: &Written,
     list: &List,
-    loops: usize,
+    (loops, has_old_contents): (usize, bool),
 ) -> Result<Plan, Diagnostic> {
-    let mut planner = Planner { tape, scratch, written, loops: (0..loops).map(|_| LoopPlan::default()).collect() };
-    let mut forward = planner.needs(list)?;
-    planner.close(list, &mut forward);
+    let contents = Contents::of(tape, written, list, has_old_contents);
+    let loops = (0..loops).map(|_| LoopPlan::default()).collect();
+    let mut planner = Planner { tape, scratch, written, contents, loops };
+    let mut forward = Needed { values: planner.needs(list)?, ..Needed::default() };
+    planner.close(list, &mut forward, true);
     planner.check(list, &forward)?;
     Ok(Plan { loops: planner.loops, forward })
 }
@@ -76,6 +124,7 @@ struct Planner<'a> {
     /// A copy of the function in which partial derivatives are built to see what they use.
     scratch: &'a mut Function,
     written: &'a Written,
+    contents: Contents<'a>,
     loops: Vec<LoopPlan>,
 }
 
@@ -99,7 +148,12 @@ impl Planner<'_> {
             }
             match node {
                 Node::Define { to, value, .. } => self.needs_of(*to, *value, &mut values),
-                Node::Unrepeatable { .. } => {}
+                Node::Exchange(exchange) => {
+                    for operand in [exchange.mask, exchange.by, exchange.width] {
+                        self.values_of(operand, &mut values);
+                    }
+                }
+                Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => self.values_of(write.pointer, &mut values),
                 Node::If(branch) => {
                     self.values_of(branch.cond, &mut values);
@@ -128,36 +182,94 @@ impl Planner<'_> {
     }
 
     fn loop_needs(&mut self, repeat: &Repeat) -> Result<Values, Diagnostic> {
-        let mut again = self.needs(&repeat.body)?;
+        let values = self.needs(&repeat.body)?;
+        let is_sum = self.tape.is_order_free(repeat);
+        if is_sum {
+            let mut again = Needed { values: values.clone(), ..Needed::default() };
+            self.values_of(repeat.exit, &mut again.values);
+            self.close_loop(repeat, &mut again, true);
+            if self.contents.lost(repeat, &again.values).is_empty() {
+                return self.in_order(repeat, again);
+            }
+        }
+        self.backward(repeat, values)
+    }
+
+    /// The plan of a loop that runs in the primal's order. Gives the values from outside of the loop.
+    fn in_order(&mut self, repeat: &Repeat, again: Needed) -> Result<Values, Diagnostic> {
         let own = repeat.defined();
         let mut outer = Values::new();
-        if self.tape.is_order_free(repeat) {
-            self.values_of(repeat.exit, &mut again);
-            self.close_loop(repeat, &mut again);
-            for carried in repeat.carried.iter().filter(|carried| again.contains(&carried.header)) {
-                outer.extend(carried.init);
-            }
-            self.check_expr(repeat.exit, repeat.span)?;
-            self.check(&repeat.head, &again)?;
-            self.check(&repeat.body, &again)?;
-            outer.extend(again.iter().filter(|value| !own.contains(value)));
-            self.loops[repeat.id] = LoopPlan { order: Order::Forward, again };
-            return Ok(outer);
+        for carried in repeat.carried.iter().filter(|carried| again.values.contains(&carried.header)) {
+            outer.extend(carried.init);
         }
-        self.close(&repeat.body, &mut again);
-        self.close(&repeat.head, &mut again);
+        self.check_expr(repeat.exit, repeat.span)?;
         self.check(&repeat.head, &again)?;
         self.check(&repeat.body, &again)?;
-        let restored = self.restored(repeat, &again)?;
+        outer.extend(again.values.iter().filter(|value| !own.contains(value)));
+        self.loops[repeat.id] = LoopPlan { order: Order::Forward, again };
+        Ok(outer)
+    }
+
+    /// The plan of a loop that runs backward, whose reverse uses some values.
+    fn backward(&mut self, repeat: &Repeat, values: Values) -> Result<Values, Diagnostic> {
+        let own = repeat.defined();
+        let mut again = Needed { values, ..Needed::default() };
+        // What another execution of the iteration would load otherwise, the forward sweep keeps.
+        loop {
+            let mut closed = again.clone();
+            self.close(&repeat.body, &mut closed, true);
+            self.close(&repeat.head, &mut closed, true);
+            let lost = self.contents.lost(repeat, &closed.values);
+            if lost.iter().all(|value| again.given.contains(value)) {
+                again = closed;
+                break;
+            }
+            again.given.extend(lost);
+        }
+        again.given.retain(|value| again.values.contains(value));
+        self.check(&repeat.head, &again)?;
+        self.check(&repeat.body, &again)?;
+        let mut restored = self.restored(repeat, &again.values)?;
+        for &value in &again.given {
+            self.keep_loaded(repeat, value, &mut restored)?;
+        }
+        let mut outer = Values::new();
         for (_, counter) in &restored.counted {
             outer.insert(counter.init);
             self.values_of(counter.step, &mut outer);
         }
         outer.extend(restored.kept.iter().map(|&(value, _)| value));
         outer.insert(repeat.count);
-        outer.extend(again.iter().filter(|value| !own.contains(value)));
+        outer.extend(again.values.iter().filter(|value| !own.contains(value)));
         self.loops[repeat.id] = LoopPlan { order: Order::Backward(restored), again };
         Ok(outer)
+    }
+
+    /// Keeps a value that an iteration loads from a shared or local array.
+    fn keep_loaded(&self, repeat: &Repeat, value: LocalId, restored: &mut Restored) -> Result<(), Diagnostic> {
+        let Type::Scalar(scalar) = self.tape.function.locals[value].ty else { return Ok(()) };
+        let why = match self.tape.most_iterations(repeat) {
+            _ if !self.contents.is_directly_in(repeat, value) => "it is in a nested loop".to_owned(),
+            Some(length) if length.saturating_mul(scalar.size_bytes()) <= MOST_KEPT => {
+                restored.kept.push((value, length));
+                return Ok(());
+            }
+            Some(length) => {
+                let bytes = length.saturating_mul(scalar.size_bytes());
+                format!("the values of {length} iterations take {bytes} bytes of each thread")
+            }
+            None => "the trip count has no constant bound".to_owned(),
+        };
+        let Some(&Definition::Expr(load, span)) = self.tape.definitions.get(&value) else { return Ok(()) };
+        let Class::Load(pointer) = self.tape.function.class(load) else { return Ok(()) };
+        let name = self.tape.arrays.name(self.tape.arrays.memory(self.tape.function, pointer));
+        let message = format!("the reverse sweep needs this element of `{name}` of each iteration, but {why}");
+        let help = format!(
+            "load the element before the loop if no iteration changes it; or let each iteration first write all elements \
+             of `{name}` that it loads, at the same indices in each iteration; or give the loop a constant trip count, so \
+             that a local array of up to {MOST_KEPT} bytes has the values"
+        );
+        Err(Diagnostic::error(Code::NotRecomputable, span, message).label("loaded here").help(help))
     }
 
     /// Where the values at the start of an iteration come from.
@@ -188,7 +300,7 @@ impl Planner<'_> {
 
     fn no_values(&self, repeat: &Repeat, carried: &Carried, name: &str, why: &str) -> Diagnostic {
         let span = match self.tape.definitions.get(&carried.next) {
-            Some(&(Definition::Expr(_, span) | Definition::Unrepeatable(span))) => span,
+            Some(&(Definition::Expr(_, span) | Definition::Unrepeatable(span) | Definition::Exchange(span))) => span,
             Some(Definition::Join { .. } | Definition::Header { .. }) | None => repeat.span,
         };
         let message = format!("the reverse sweep needs `{name}` of each iteration, but {why}");
@@ -199,53 +311,103 @@ impl Planner<'_> {
         Diagnostic::error(Code::NotRecomputable, span, message).label("assigned here").help(help)
     }
 
-    /// Adds the values that the values of a set are computed from, in a list.
-    fn close(&self, list: &List, values: &mut Values) {
+    /// Adds what an execution of a list uses to compute values and contents of arrays; with `reversed`, also the contents
+    /// that the reverse of its loops uses.
+    fn close(&self, list: &List, needed: &mut Needed, reversed: bool) {
         for node in list.iter().rev() {
             match node {
                 Node::Define { to, value, .. } => {
-                    if values.contains(to) {
-                        self.values_of(*value, values);
+                    if needed.computes(*to) {
+                        self.values_of(*value, &mut needed.values);
+                        self.contents_of(*value, needed);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
-                Node::If(branch) => self.close_branch(branch, values),
+                Node::Store(write) | Node::Add(write) => {
+                    if needed.contents.contains(&self.tape.arrays.memory(self.tape.function, write.pointer)) {
+                        needed.events.insert(write.event);
+                        self.values_of(write.pointer, &mut needed.values);
+                        self.values_of(write.value, &mut needed.values);
+                    }
+                }
+                Node::Barrier { event, .. } => {
+                    if needed.contents.iter().any(|memory| matches!(memory, Memory::Shared(_))) {
+                        needed.events.insert(*event);
+                    }
+                }
+                Node::Exchange(exchange) => {
+                    if needed.computes(exchange.to) {
+                        for operand in exchange.operands() {
+                            self.values_of(operand, &mut needed.values);
+                        }
+                    }
+                }
+                Node::Unrepeatable { .. } => {}
+                Node::If(branch) => self.close_branch(branch, needed, reversed),
                 Node::Loop(repeat) => {
-                    if repeat.defined().iter().any(|value| values.contains(value)) {
-                        self.close_loop(repeat, values);
+                    if needed.has_loop(repeat) || self.has_contents(repeat, needed) {
+                        self.close_loop(repeat, needed, false);
+                    }
+                    if reversed && self.is_reversed(node) {
+                        needed.contents.extend(self.loops[repeat.id].again.contents.iter().copied());
                     }
                 }
             }
         }
     }
 
-    fn close_branch(&self, branch: &Branch, values: &mut Values) {
-        for join in &branch.joins {
-            if values.contains(&join.to) {
-                values.extend([join.then, join.otherwise]);
+    fn contents_of(&self, id: ExprId, needed: &mut Needed) {
+        if let Class::Load(pointer) = self.tape.function.class(id) {
+            let memory = self.tape.arrays.memory(self.tape.function, pointer);
+            if memory.is_own() {
+                needed.contents.insert(memory);
             }
         }
-        self.close(&branch.then, values);
-        self.close(&branch.otherwise, values);
-        if branch.defined().iter().any(|value| values.contains(value)) {
-            self.values_of(branch.cond, values);
+    }
+
+    /// Whether a loop writes contents that are used after it, or has barriers between them and their uses.
+    fn has_contents(&self, repeat: &Repeat, needed: &Needed) -> bool {
+        let is_shared = needed.contents.iter().any(|memory| matches!(memory, Memory::Shared(_)));
+        let mut has = false;
+        for list in [&repeat.head, &repeat.body] {
+            for_each_event(list, &mut |_, write| {
+                has |= match write {
+                    Some(write) => {
+                        needed.contents.contains(&self.tape.arrays.memory(self.tape.function, write.pointer))
+                    }
+                    None => is_shared,
+                };
+            });
+        }
+        has
+    }
+
+    fn close_branch(&self, branch: &Branch, needed: &mut Needed, reversed: bool) {
+        for join in &branch.joins {
+            if needed.values.contains(&join.to) {
+                needed.values.extend([join.then, join.otherwise]);
+            }
+        }
+        self.close(&branch.then, needed, reversed);
+        self.close(&branch.otherwise, needed, reversed);
+        if needed.has_branch(branch) {
+            self.values_of(branch.cond, &mut needed.values);
         }
     }
 
     /// The same for a loop that runs.
-    fn close_loop(&self, repeat: &Repeat, values: &mut Values) {
+    fn close_loop(&self, repeat: &Repeat, needed: &mut Needed, reversed: bool) {
         loop {
-            let before = values.len();
-            self.values_of(repeat.exit, values);
+            let before = needed.len();
+            self.values_of(repeat.exit, &mut needed.values);
             for carried in &repeat.carried {
-                if values.contains(&carried.header) {
-                    values.insert(carried.next);
-                    values.extend(carried.init);
+                if needed.values.contains(&carried.header) {
+                    needed.values.insert(carried.next);
+                    needed.values.extend(carried.init);
                 }
             }
-            self.close(&repeat.body, values);
-            self.close(&repeat.head, values);
-            if values.len() == before {
+            self.close(&repeat.body, needed, reversed);
+            self.close(&repeat.head, needed, reversed);
+            if needed.len() == before {
                 return;
             }
         }
@@ -253,51 +415,81 @@ impl Planner<'_> {
 
     /// Refuses values that cannot be computed again: loads from arrays that the kernel writes, and results of
     /// operations that another run does not reproduce.
-    fn check(&self, list: &List, values: &Values) -> Result<(), Diagnostic> {
+    fn check(&self, list: &List, needed: &Needed) -> Result<(), Diagnostic> {
         for node in list {
             match node {
-                Node::Define { to, value, span } => {
-                    let function = self.tape.function;
-                    if values.contains(to) {
-                        self.check_expr(*value, *span)?;
-                    } else if let Class::Load(pointer) = function.class(*value)
-                        && self.is_reversed(node)
-                    {
-                        self.check_expr(pointer, *span)?;
-                    }
-                    if let Class::Load(pointer) = function.class(*value)
-                        && self.is_reversed(node)
-                    {
-                        shadow::check(self.tape, pointer, *span)?;
-                    }
-                }
+                Node::Define { to, value, span } => self.check_definition(node, (*to, *value, *span), needed)?,
                 Node::Unrepeatable { to, span } => {
-                    if values.contains(to) {
+                    if needed.values.contains(to) {
                         let why = "it depends on the order of the threads";
                         return Err(not_recomputable(*span, why, "do not compute floats or conditions from it"));
                     }
                 }
+                Node::Exchange(exchange) => {
+                    if needed.computes(exchange.to) {
+                        self.check_expr(exchange.value, exchange.span)?;
+                    }
+                    if needed.computes(exchange.to) || self.is_reversed(node) {
+                        for operand in [exchange.mask, exchange.by, exchange.width] {
+                            self.check_expr(operand, exchange.span)?;
+                        }
+                    }
+                }
+                Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => {
+                    if needed.events.contains(&write.event) {
+                        if !write.is_repeatable() {
+                            let help = "do not compute floats or conditions from the array";
+                            return Err(not_recomputable(write.span, "it depends on the order of the threads", help));
+                        }
+                        self.check_expr(write.pointer, write.span)?;
+                        self.check_expr(write.value, write.span)?;
+                    }
                     if self.is_reversed(node) {
                         self.check_expr(write.pointer, write.span)?;
                         shadow::check(self.tape, write.pointer, write.span)?;
                     }
                 }
                 Node::If(branch) => {
-                    if self.is_reversed(node) || branch.defined().iter().any(|value| values.contains(value)) {
+                    if self.is_reversed(node) || needed.has_branch(branch) {
                         self.check_expr(branch.cond, branch.span)?;
-                        self.check(&branch.then, values)?;
-                        self.check(&branch.otherwise, values)?;
+                        self.check(&branch.then, needed)?;
+                        self.check(&branch.otherwise, needed)?;
                     }
                 }
                 Node::Loop(repeat) => {
-                    if repeat.defined().iter().any(|value| values.contains(value)) {
+                    if needed.has_loop(repeat) {
                         self.check_expr(repeat.exit, repeat.span)?;
-                        self.check(&repeat.head, values)?;
-                        self.check(&repeat.body, values)?;
+                        self.check(&repeat.head, needed)?;
+                        self.check(&repeat.body, needed)?;
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn check_definition(
+        &self,
+        node: &Node,
+        (to, value, span): (LocalId, ExprId, Span),
+        needed: &Needed,
+    ) -> Result<(), Diagnostic> {
+        let load = match self.tape.function.class(value) {
+            Class::Load(pointer) => Some(pointer),
+            Class::Arith(_) | Class::Leaf(_) | Class::Address { .. } => None,
+        };
+        let is_reversed = self.is_reversed(node);
+        match load {
+            Some(pointer) if self.contents.is_first(to) => self.check_expr(pointer, span)?,
+            Some(_) | None if needed.computes(to) => self.check_expr(value, span)?,
+            Some(pointer) if is_reversed => self.check_expr(pointer, span)?,
+            Some(_) | None => {}
+        }
+        if let Some(pointer) = load
+            && is_reversed
+        {
+            shadow::check(self.tape, pointer, span)?;
         }
         Ok(())
     }
@@ -320,10 +512,11 @@ impl Planner<'_> {
                 Memory::Captured => {
                     not_recomputable(span, "the kernel writes a captured array", "pass the arrays as arguments")
                 }
+                Memory::Shared(_) | Memory::Local(_) => return,
                 Memory::Other => unsupported(
                     span,
-                    "an element of an array that is not an argument",
-                    "keep the values in variables, and load elements from the kernel's arguments",
+                    "an access to dynamic shared memory, or to one of several arrays",
+                    "load elements of the kernel's arguments, or of shared and local arrays of a constant shape",
                 ),
             });
         });

@@ -1,6 +1,6 @@
 //! The address of the adjoint of an element: the element's address, with the adjoint's data pointer and strides.
 //!
-//! The strides of an array and of its adjoint may differ, even if those of the program's arrays are the same: a launch
+//! A shared or local array has an adjoint of its own. The strides of an array and of its adjoint may differ, even if those of the program's arrays are the same: a launch
 //! may pack one of them when it copies it to a device.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     diagnostic::Diagnostic,
-    ir::{Expr, ExprId, ExprKind, Function},
+    ir::{Base, Class, Expr, ExprId, ExprKind, Function, Leaf},
     source::Span,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn strides(
                         for_each_value(function, id, &mut |read| reads |= values.contains(&read));
                         reads
                     }
-                    Definition::Unrepeatable(_) => false,
+                    Definition::Unrepeatable(_) | Definition::Exchange(_) => false,
                     Definition::Join { then, otherwise } => values.contains(&then) || values.contains(&otherwise),
                     Definition::Header { init, next } => {
                         values.contains(&next) || init.is_some_and(|init| values.contains(&init))
@@ -66,7 +66,12 @@ pub(super) fn check(tape: Tape<'_>, pointer: ExprId, span: Span) -> Result<(), D
     while let Some(value) = open.pop().filter(|_| !values.is_empty()) {
         match tape.definitions.get(&value).filter(|_| values.contains(&value)) {
             Some(&Definition::Expr(id, _)) => for_each_value(tape.function, id, &mut |value| open.push(value)),
-            Some(Definition::Join { .. } | Definition::Header { .. } | Definition::Unrepeatable(_)) => {
+            Some(
+                Definition::Join { .. }
+                | Definition::Header { .. }
+                | Definition::Unrepeatable(_)
+                | Definition::Exchange(_),
+            ) => {
                 let help = "take the view of the array in each branch, or make the array contiguous";
                 return Err(unsupported(span, "an access with strides that are chosen at run time", help));
             }
@@ -78,8 +83,21 @@ pub(super) fn check(tape: Tape<'_>, pointer: ExprId, span: Span) -> Result<(), D
 
 /// Builds the address of the adjoint of an element.
 pub(super) fn address(tape: Tape<'_>, function: &mut Function, pointer: ExprId) -> ExprId {
-    let Memory::Param(param) = tape.arrays.memory(tape.function, pointer) else { return function.copy_expr(pointer) };
-    replaced(tape, function, pointer, param)
+    let memory = tape.arrays.memory(tape.function, pointer);
+    if let Memory::Param(param) = memory {
+        return replaced(tape, function, pointer, param);
+    }
+    let Some(adjoint) = tape.arrays.own_adjoint(memory) else { return function.copy_expr(pointer) };
+    function.copy_with(pointer, &mut |function, id| {
+        let Class::Leaf(Leaf::Base(base)) = function.class(id) else { return None };
+        let kind = match (base, adjoint) {
+            (Base::Shared(_), Base::Shared(adjoint)) => ExprKind::SharedBase(adjoint),
+            (Base::Local(_), Base::Local(adjoint)) => ExprKind::LocalBase(adjoint),
+            (Base::Shared(_) | Base::Local(_) | Base::Const(_) | Base::Dynamic, _) => return None,
+        };
+        let Expr { ty, span, .. } = function.exprs[id].clone();
+        Some(function.exprs.push(Expr { kind, ty, span }))
+    })
 }
 
 fn replaced(tape: Tape<'_>, function: &mut Function, id: ExprId, param: u32) -> ExprId {

@@ -8,7 +8,7 @@ use super::{
     activity::{Activity, for_each_write},
     arrays::{Arrays, Memory},
     shadow::Strides,
-    tape::{Carried, Definition, List, Node, Repeat, Values, for_each_use, for_each_value},
+    tape::{Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
 };
 use crate::{
     analysis::{any_expr, same},
@@ -37,8 +37,16 @@ pub(super) struct Counter {
 
 impl Tape<'_> {
     /// Whether the iterations of a loop can run in the primal's order in the reverse sweep: all that they carry of
-    /// active values are sums, whose adjoints no iteration changes, and no two iterations write the same element.
+    /// active values are sums, whose adjoints no iteration changes, no two iterations write the same element, and none has
+    /// barriers or writes to shared and local arrays.
     pub(super) fn is_order_free(self, repeat: &Repeat) -> bool {
+        let mut is_own = false;
+        for_each_event(&repeat.body, &mut |_, write| {
+            is_own |= write.is_none_or(|write| self.arrays.memory(self.function, write.pointer).is_own());
+        });
+        if is_own {
+            return false;
+        }
         let active = repeat.carried.iter().filter(|carried| self.activity.is_active(carried.header));
         active.into_iter().all(|carried| self.is_sum(repeat, carried)) && self.writes_distinct(repeat)
     }
@@ -83,7 +91,8 @@ impl Tape<'_> {
             Some(&Definition::Header { init: Some(init), next }) => {
                 self.reaches(init, start, chain) && self.reaches(next, value, chain)
             }
-            Some(Definition::Header { init: None, .. } | Definition::Unrepeatable(_)) | None => false,
+            Some(Definition::Header { init: None, .. } | Definition::Unrepeatable(_) | Definition::Exchange(_))
+            | None => false,
         };
         if !found {
             chain.remove(&value);
@@ -105,7 +114,7 @@ impl Tape<'_> {
 
     /// Whether no two iterations store to the same element, and each element whose adjoint an iteration adds to is its
     /// own if iterations store to its array.
-    fn writes_distinct(self, repeat: &Repeat) -> bool {
+    pub(super) fn writes_distinct(self, repeat: &Repeat) -> bool {
         let counters: Values =
             repeat.carried.iter().filter(|c| self.counter(repeat, c).is_some()).map(|c| c.header).collect();
         let inner = repeat.defined();
@@ -158,7 +167,11 @@ impl Tape<'_> {
                         visit(pointer);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::Unrepeatable { .. }
+                | Node::Exchange(_)
+                | Node::Store(_)
+                | Node::Add(_)
+                | Node::Barrier { .. } => {}
                 Node::If(branch) => {
                     self.for_each_active_load(&branch.then, visit);
                     self.for_each_active_load(&branch.otherwise, visit);
@@ -182,9 +195,13 @@ impl Tape<'_> {
         match self.function.class(index) {
             Class::Leaf(_) => self.function.local(index).is_some_and(|local| match self.definitions.get(&local) {
                 Some(&Definition::Expr(value, _)) => inner_of(value),
-                Some(Definition::Header { .. } | Definition::Join { .. } | Definition::Unrepeatable(_)) | None => {
-                    counters.contains(&local)
-                }
+                Some(
+                    Definition::Header { .. }
+                    | Definition::Join { .. }
+                    | Definition::Unrepeatable(_)
+                    | Definition::Exchange(_),
+                )
+                | None => counters.contains(&local),
             }),
             Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
                 (inner_of(a) && is_invariant(b)) || (inner_of(b) && is_invariant(a))
@@ -245,7 +262,7 @@ impl Tape<'_> {
     }
 
     /// The iterations while `left op right` holds: of a counter from a constant, by a constant, up or down to one, or
-    /// of an integer that is shifted to the right until it is 0.
+    /// of an integer that is shifted to the right or divided until it is 0.
     fn trip_count(self, repeat: &Repeat, op: CompareOp, left: ExprId, right: ExprId) -> Option<u64> {
         let header = self.function.local(left)?;
         let carried = repeat.carried.iter().find(|carried| carried.header == header)?;
@@ -269,13 +286,37 @@ impl Tape<'_> {
         u64::try_from(distance.max(0).checked_add(step - 1)? / step).ok()
     }
 
-    /// The bits of an integer that each iteration shifts to the right.
+    /// The bits of an integer that each iteration shifts to the right, or divides.
     fn shifted(self, carried: &Carried) -> Option<u64> {
         let Some(&Definition::Expr(id, _)) = self.definitions.get(&carried.next) else { return None };
-        let Class::Arith(Arith::Binary(BinaryOp::Shr, a, by)) = self.function.class(id) else { return None };
-        let bits = self.function.exprs[id].ty.scalar()?.size_bytes() * 8;
-        let shifts = self.function.int(by).is_some_and(|by| by > 0 && by < i128::from(bits));
-        (shifts && self.function.local(a) == Some(carried.header)).then_some(bits)
+        let Class::Arith(Arith::Binary(op, a, by)) = self.function.class(id) else { return None };
+        let bits = self.function.exprs[id].ty.scalar().filter(|scalar| !scalar.is_float())?.size_bytes() * 8;
+        let by = self.function.int(by)?;
+        let halves = match op {
+            BinaryOp::Shr => by > 0 && by < i128::from(bits),
+            BinaryOp::FloorDiv | BinaryOp::DivNonneg => by > 1,
+            BinaryOp::Add
+            | BinaryOp::AddExact
+            | BinaryOp::Sub
+            | BinaryOp::SubExact
+            | BinaryOp::Mul
+            | BinaryOp::MulExact
+            | BinaryOp::Div
+            | BinaryOp::FloorMod
+            | BinaryOp::ModNonneg
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::Pow
+            | BinaryOp::Shl
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor => false,
+        };
+        if !halves || self.function.local(a) != Some(carried.header) {
+            return None;
+        }
+        let start = carried.init.and_then(|init| self.constant(init)).filter(|&start| start >= 0);
+        Some(start.map_or(bits, |start| u64::from(i128::BITS - start.leading_zeros())))
     }
 
     fn constant(self, value: LocalId) -> Option<i128> {
@@ -284,7 +325,10 @@ impl Tape<'_> {
                 Class::Leaf(Leaf::Const(Const::Int(value))) => Some(value),
                 Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
             },
-            Definition::Join { .. } | Definition::Header { .. } | Definition::Unrepeatable(_) => None,
+            Definition::Join { .. }
+            | Definition::Header { .. }
+            | Definition::Unrepeatable(_)
+            | Definition::Exchange(_) => None,
         }
     }
 }

@@ -1,11 +1,14 @@
 //! The kernel as a tape: statements whose values are assigned once per execution of their list, in structured control
 //! flow. A variable that the kernel assigns several times becomes several values: a join where two branches meet, a
 //! header where a loop's iterations meet.
+//!
+//! Writes and barriers are *events*, which have numbers in the order of the tape: what a second execution of a part of the
+//! tape must do again, so that it loads the same values from shared and local arrays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    ir::{ExprId, Function, LocalId, for_each_expr},
+    ir::{AtomicOp, ExprId, Function, LocalId, Op, Shuffle, for_each_expr},
     source::Span,
 };
 
@@ -34,10 +37,19 @@ pub(super) enum Node {
         /// The operation's location.
         span: Span,
     },
+    /// A value of another lane of the warp.
+    Exchange(Exchange),
     /// An assignment of a value to an element.
     Store(Write),
     /// An atomic addition to an element; of integers, any atomic operation.
     Add(Write),
+    /// A barrier of the block.
+    Barrier {
+        /// The number of the event.
+        event: usize,
+        /// Its location.
+        span: Span,
+    },
     /// A branch.
     If(Branch),
     /// A loop.
@@ -51,10 +63,37 @@ pub(super) struct Write {
     pub(super) pointer: ExprId,
     /// The value: a read of a value, or an expression without a derivative.
     pub(super) value: ExprId,
-    /// It subtracts the value.
-    pub(super) is_negative: bool,
+    /// The operation, if it is atomic.
+    pub(super) atomic: Option<Op>,
+    /// The number of the event.
+    pub(super) event: usize,
     /// The statement's location.
     pub(super) span: Span,
+}
+
+/// A shuffle of a warp.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// The value that a lane gets.
+    pub(super) to: LocalId,
+    pub(super) shuffle: Shuffle,
+    /// The value that a lane gives: a read of a value, or an expression without a derivative.
+    pub(super) value: ExprId,
+    /// The mask of the lanes.
+    pub(super) mask: ExprId,
+    /// The lane or the distance.
+    pub(super) by: ExprId,
+    /// The lanes of a segment.
+    pub(super) width: ExprId,
+    /// The statement's location.
+    pub(super) span: Span,
+}
+
+impl Exchange {
+    /// The operands, in order.
+    pub(super) fn operands(&self) -> [ExprId; 4] {
+        [self.mask, self.value, self.by, self.width]
+    }
 }
 
 /// A branch.
@@ -107,8 +146,16 @@ pub(super) struct Carried {
 pub(super) enum Definition {
     Expr(ExprId, Span),
     Unrepeatable(Span),
-    Join { then: LocalId, otherwise: LocalId },
-    Header { init: Option<LocalId>, next: LocalId },
+    /// A value of another lane.
+    Exchange(Span),
+    Join {
+        then: LocalId,
+        otherwise: LocalId,
+    },
+    Header {
+        init: Option<LocalId>,
+        next: LocalId,
+    },
 }
 
 /// The definitions of all values other than parameters.
@@ -121,7 +168,10 @@ pub(super) fn definitions(list: &List, all: &mut BTreeMap<LocalId, Definition>) 
             Node::Unrepeatable { to, span } => {
                 all.insert(*to, Definition::Unrepeatable(*span));
             }
-            Node::Store(_) | Node::Add(_) => {}
+            Node::Exchange(exchange) => {
+                all.insert(exchange.to, Definition::Exchange(exchange.span));
+            }
+            Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
             Node::If(branch) => {
                 definitions(&branch.then, all);
                 definitions(&branch.otherwise, all);
@@ -145,6 +195,37 @@ fn defined(list: &List, values: &mut Values) {
     let mut all = BTreeMap::new();
     definitions(list, &mut all);
     values.extend(all.into_keys());
+}
+
+impl Write {
+    /// Whether it subtracts the value.
+    pub(super) fn is_negative(&self) -> bool {
+        matches!(self.atomic, Some(Op::Atomic { op: AtomicOp::Sub, .. }))
+    }
+
+    /// Whether it can be executed again as it is: a comparison has one more operand.
+    pub(super) fn is_repeatable(&self) -> bool {
+        !matches!(self.atomic, Some(Op::Atomic { op: AtomicOp::Cas, .. }))
+    }
+}
+
+/// Calls `visit` on each event of a list, and on the write if it is one.
+pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Option<&'a Write>)) {
+    for node in list {
+        match node {
+            Node::Store(write) | Node::Add(write) => visit(write.event, Some(write)),
+            Node::Barrier { event, .. } => visit(*event, None),
+            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => {}
+            Node::If(branch) => {
+                for_each_event(&branch.then, visit);
+                for_each_event(&branch.otherwise, visit);
+            }
+            Node::Loop(repeat) => {
+                for_each_event(&repeat.head, visit);
+                for_each_event(&repeat.body, visit);
+            }
+        }
+    }
 }
 
 impl Branch {
@@ -182,7 +263,10 @@ pub(super) fn for_each_use(function: &Function, list: &List, visit: &mut dyn FnM
     for node in list {
         match node {
             Node::Define { value, .. } => for_each_value(function, *value, visit),
-            Node::Unrepeatable { .. } => {}
+            Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
+            Node::Exchange(exchange) => {
+                exchange.operands().into_iter().for_each(|operand| for_each_value(function, operand, visit));
+            }
             Node::Store(write) | Node::Add(write) => {
                 for_each_value(function, write.pointer, visit);
                 for_each_value(function, write.value, visit);

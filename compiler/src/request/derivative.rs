@@ -1,14 +1,18 @@
-//! The adjoint kernel of a kernel, as the subject of a request.
+//! The adjoint kernel or the tangent kernel of a kernel, as the subject of a request.
 
 use crate::syntax::ast;
 
-/// The adjoint kernel of a kernel.
+/// The adjoint kernel or the tangent kernel of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Derivative {
     /// The numbers of the parameters that have adjoints. The adjoints are the last parameters, in this order.
     pub of: Vec<u32>,
     /// The numbers of the parameters that the program names: a derivative by each of them must exist.
     pub wrt: Vec<u32>,
+    /// Arrays that the kernel writes have the contents from before the kernel's launch.
+    pub has_old_contents: bool,
+    /// The subject is the tangent kernel, whose last parameters are tangents.
+    pub is_forward: bool,
 }
 
 impl Derivative {

@@ -325,7 +325,7 @@ class Dispatcher(Generic[_P, _R]):
         signatures: Sequence[Signature],
         source: str | None = None,
         kept: Text | None = None,
-        derivative: tuple[list[int], list[int]] | None = None,
+        derivative: tuple[list[int], list[int], bool, bool] | None = None,
     ) -> Self: ...
     @property
     def py_func(self) -> Callable[_P, _R]: ...

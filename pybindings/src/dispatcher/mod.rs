@@ -145,7 +145,7 @@ impl Dispatcher {
         signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
         kept: Option<Py<PyAny>>,
-        derivative: Option<(Vec<u32>, Vec<u32>)>,
+        derivative: Option<(Vec<u32>, Vec<u32>, bool, bool)>,
     ) -> PyResult<Self> {
         let py = options.py();
         let function = py_func.bind(py);
@@ -155,11 +155,11 @@ impl Dispatcher {
         };
         let mut params = parameter_names(function)?;
         let mut jit = options::read(options)?;
-        if let Some((of, wrt)) = derivative {
+        if let Some((of, wrt, has_old_contents, is_forward)) = derivative {
             let names = of.iter().filter_map(|&number| params.get(number as usize));
             let names: Vec<_> = names.map(|name| Derivative::name(name)).collect();
             params.extend(names);
-            jit.code.derivative = Some(Derivative { of, wrt });
+            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward });
         }
         Ok(Self {
             extensions: extensions.unbind(),

@@ -43,13 +43,15 @@ impl Feed {
         }
     }
 
-    fn derivative(&mut self, Derivative { of, wrt }: &Derivative) {
+    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward }: &Derivative) {
         for params in [of, wrt] {
             self.number(params.len() as u64);
             for param in params {
                 self.number(u64::from(*param));
             }
         }
+        self.flag(*has_old_contents);
+        self.flag(*is_forward);
     }
 
     pub(super) fn options(&mut self, options: &Options) {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weft._operators.description import READ, RESULT, TENSOR, WRITTEN, Description, Parameter
 from weft._weft import Type, parse_signature
-from weft.cuda._derivatives import FLOATS, adjoint_kernel
+from weft.cuda._derivatives import FLOATS, derived_kernel
 from weft.cuda._rules import like, translated
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Adjoint:
                 (made,) = translated(of.kernel.py_func, None, rule)["out"].values()
                 outputs[name] = str(made)
         signatures = [parse_signature(self._types(signature.args)) for signature in of.signatures]
-        kernel = adjoint_kernel(of.kernel, self.numbers)
+        kernel = derived_kernel(of.kernel, self.numbers)
         namespace, colons, short = of.name.rpartition("::")
         name = f"{namespace}{colons}_{short}_adjoint"
         return Description(name, kernel, signatures, parameters, of.launch, outputs, discards=True)

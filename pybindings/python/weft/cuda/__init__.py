@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from weft.cuda import extending as extending
     from weft.cuda import launchconfig as launchconfig
     from weft.cuda._code.modules import Function, Module
-    from weft.cuda._derivatives import Vjp, vjp
+    from weft.cuda._derivatives import Jvp, Vjp, jvp, vjp
     from weft.cuda._export import Export
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
@@ -200,6 +200,8 @@ __all__ = [
     "is_fp8_supported",
     "is_supported_version",
     "jit",
+    "jvp",
+    "Jvp",
     "Kernel",
     "KernelRuntimeError",
     "LaunchError",
@@ -271,6 +273,8 @@ _LATER = {
     "HostOnlyCUDAMemoryManager": "weft.cuda._memory.manager",
     "set_memory_manager": "weft.cuda._memory.manager",
     "IpcHandle": "weft.cuda._memory.ipc",
+    "jvp": "weft.cuda._derivatives",
+    "Jvp": "weft.cuda._derivatives",
     "open_ipc_array": "weft.cuda._memory.ipc",
     "like": "weft.cuda._rules",
     "Output": "weft.cuda._rules",

@@ -1,7 +1,7 @@
-"""Derivatives of kernels: `vjp` makes the adjoint kernel of a kernel.
+"""Derivatives of kernels: `vjp` makes the adjoint kernel of a kernel, `jvp` the tangent kernel.
 
-The compiler derives the adjoint kernel (`docs/design/derivatives.md`). This module chooses the parameters that have
-adjoints, and checks the adjoints of a launch.
+The compiler derives both (`docs/design/derivatives.md`). This module chooses the parameters that have
+adjoints or tangents, and checks those of a launch.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ _DROPPED = {
 FLOATS = {"float32", "float64", "complex64", "complex128"}
 
 
-class Vjp:
-    """The adjoint kernel of a kernel, for arguments of any types; `vjp` makes it.
+class _Derived:
+    """A kernel that is derived from a kernel, for arguments of any types.
 
-    ``bwd[griddim, blockdim, stream](*args, *adjoints)`` launches it. The first launch with arguments of new types
-    compiles.
+    The first launch with arguments of new types compiles.
     """
+
+    # What a parameter has: an adjoint or a tangent, and the kernel's name.
+    _what = "adjoint"
+    _is_forward = False
 
     def __init__(self, kernel: Dispatcher, wrt: tuple[str, ...] | None) -> None:
         code = kernel.py_func.__code__
@@ -51,38 +54,20 @@ class Vjp:
         self._kernel = kernel
         self._wrt = wrt
         self._by_types: dict[tuple[Type, ...], tuple[int, ...]] = {}
-        self._by_adjoints: dict[tuple[int, ...], Dispatcher] = {}
+        self._by_numbers: dict[tuple[int, ...], Dispatcher] = {}
 
     @property
     def kernel(self) -> Dispatcher:
-        """The kernel whose adjoint kernel it is."""
+        """The kernel that it is derived from."""
         return self._kernel
 
-    def adjoints(self, *args: Any) -> tuple[str, ...]:
-        """Give the names of the parameters that have adjoints, in order.
-
-        Parameters
-        ----------
-        *args
-            Arguments of the kernel, without adjoints.
-
-        Raises
-        ------
-        TypeError
-            The kernel takes another number of arguments.
-        CompileError
-            weft cannot compile the kernel for these arguments.
-        """
-        self._check_count(args)
-        return tuple(self._params[number] for number in self._numbers(args))
-
     def dispatcher(self, *args: Any) -> Dispatcher:
-        """Give the adjoint kernel for arguments, to inspect its code.
+        """Give the derived kernel for arguments, to inspect its code.
 
         Parameters
         ----------
         *args
-            Arguments of the kernel, without adjoints.
+            Arguments of the kernel.
 
         Raises
         ------
@@ -98,15 +83,16 @@ class Vjp:
         return _Launcher(self, configuration)
 
     def __call__(self, *_args: Any) -> Any:
-        msg = "launch it with a configuration: bwd[griddim, blockdim](*args, *adjoints)"
+        msg = f"launch it with a configuration: kernel[griddim, blockdim](*args, *{self._what}s)"
         raise ValueError(msg)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return vjp, (self._kernel, self._wrt)
 
     def __repr__(self) -> str:
         wrt = "" if self._wrt is None else f", wrt={self._wrt!r}"
-        return f"<adjoint kernel of {self._kernel.__name__}({', '.join(self._params)}){wrt}>"
+        return f"<{self._what} kernel of {self._kernel.__name__}({', '.join(self._params)}){wrt}>"
+
+    def _names(self, args: tuple[Any, ...]) -> tuple[str, ...]:
+        self._check_count(args)
+        return tuple(self._params[number] for number in self._numbers(args))
 
     def _check_count(self, args: Sequence[Any]) -> None:
         if len(args) != len(self._params):
@@ -114,7 +100,7 @@ class Vjp:
             raise TypeError(msg)
 
     def _numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
-        """Give the numbers of the parameters that have adjoints."""
+        """Give the numbers of the parameters that have adjoints or tangents."""
         types = tuple(map(typeof_value, args))
         known = self._by_types.get(types)
         if known is None:
@@ -133,10 +119,11 @@ class Vjp:
         ]
 
     def _derived(self, numbers: tuple[int, ...]) -> Dispatcher:
-        known = self._by_adjoints.get(numbers)
+        known = self._by_numbers.get(numbers)
         if known is None:
             wrt = [self._params.index(name) for name in self._wrt or ()]
-            known = self._by_adjoints[numbers] = adjoint_kernel(self._kernel, numbers, wrt)
+            known = derived_kernel(self._kernel, numbers, wrt, has_old_contents=True, is_forward=self._is_forward)
+            self._by_numbers[numbers] = known
         return known
 
     def _launch(self, configuration: Any, args: tuple[Any, ...]) -> None:
@@ -147,24 +134,83 @@ class Vjp:
         if len(args) - count != len(numbers):
             names = ", ".join(f"`{self._params[number]}`" for number in numbers)
             msg = (
-                f"the adjoint kernel of `{self._kernel.__name__}` takes its {count} arguments and {len(numbers)} "
-                f"adjoints, of {names}: got {len(args) - count} adjoints"
+                f"the {self._what} kernel of `{self._kernel.__name__}` takes its {count} arguments and {len(numbers)} "
+                f"{self._what}s, of {names}: got {len(args) - count} {self._what}s"
             )
             raise TypeError(msg)
-        for number, adjoint in zip(numbers, args[count:], strict=True):
-            _check_adjoint(self._params[number], args[number], adjoint)
+        for number, given in zip(numbers, args[count:], strict=True):
+            _check_given(self._what, self._params[number], args[number], given)
         self._derived(numbers)[configuration](*args)
 
 
-class _Launcher:
-    """An adjoint kernel with a launch configuration."""
+class Vjp(_Derived):
+    """The adjoint kernel of a kernel, for arguments of any types; `vjp` makes it.
 
-    def __init__(self, adjoint: Vjp, configuration: Any) -> None:
-        self._adjoint = adjoint
+    ``bwd[griddim, blockdim, stream](*args, *adjoints)`` launches it. The first launch with arguments of new types
+    compiles.
+    """
+
+    def adjoints(self, *args: Any) -> tuple[str, ...]:
+        """Give the names of the parameters that have adjoints, in order.
+
+        Parameters
+        ----------
+        *args
+            Arguments of the kernel, without adjoints.
+
+        Raises
+        ------
+        TypeError
+            The kernel takes another number of arguments.
+        CompileError
+            weft cannot compile the kernel for these arguments.
+        """
+        return self._names(args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return vjp, (self._kernel, self._wrt)
+
+
+class Jvp(_Derived):
+    """The tangent kernel of a kernel, for arguments of any types; `jvp` makes it.
+
+    ``fwd[griddim, blockdim, stream](*args, *tangents)`` launches it. The first launch with arguments of new types
+    compiles.
+    """
+
+    _what = "tangent"
+    _is_forward = True
+
+    def tangents(self, *args: Any) -> tuple[str, ...]:
+        """Give the names of the parameters that have tangents, in order.
+
+        Parameters
+        ----------
+        *args
+            Arguments of the kernel, without tangents.
+
+        Raises
+        ------
+        TypeError
+            The kernel takes another number of arguments.
+        CompileError
+            weft cannot compile the kernel for these arguments.
+        """
+        return self._names(args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return jvp, (self._kernel, self._wrt)
+
+
+class _Launcher:
+    """A derived kernel with a launch configuration."""
+
+    def __init__(self, derived: _Derived, configuration: Any) -> None:
+        self._derived = derived
         self._configuration = configuration
 
     def __call__(self, *args: Any) -> None:
-        self._adjoint._launch(self._configuration, args)
+        self._derived._launch(self._configuration, args)
 
 
 def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
@@ -177,7 +223,8 @@ def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
     - adds the gradients to the adjoints of what the kernel reads,
     - reads the adjoints of what the kernel writes, and sets those of overwritten elements to 0.
 
-    It writes none of the kernel's arguments.
+    It writes none of the kernel's arguments. An array that the kernel updates in place must have the contents from
+    before the kernel's launch, if the gradients need them: ``y[i] = math.sin(y[i])``.
 
     Parameters
     ----------
@@ -214,17 +261,78 @@ def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
     >>> assert dx.tolist() == [2.0, 4.0, 6.0]
     >>> assert not dy.any()
     """
+    return Vjp(_differentiable("vjp", kernel), _tuple(wrt))
+
+
+def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
+    """Make the tangent kernel of a kernel: its Jacobian-vector product, for derivatives in forward mode.
+
+    The tangent kernel takes the kernel's arguments and then their tangents, in the order of the parameters. The tangent
+    of an array has the type and the shape of the array; that of a scalar is an array of one element. A launch, with the
+    kernel's grid and block, does what the kernel does, and gives each element that it writes its tangent: the
+    derivative along the direction that the tangents of what it reads are.
+
+    Parameters
+    ----------
+    kernel
+        The kernel. Neither its arguments nor the tangents may overlap.
+    wrt
+        The names of the parameters that have tangents; by default all arrays and scalars of float32 and float64, and
+        arrays of complex numbers. Others are constants. Arrays that the kernel writes always have tangents.
+
+    Returns
+    -------
+    Jvp
+        An object that is launched like a kernel.
+
+    Raises
+    ------
+    TypeError
+        The first argument is not a kernel.
+    ValueError
+        The kernel has no parameter of that name.
+    NotImplementedError
+        Kernels run in Python's interpreter.
+
+    Examples
+    --------
+    >>> @cuda.jit
+    ... def square(x, y):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         y[i] = x[i] * x[i]
+    >>> x, y = np.array([1.0, 2.0, 3.0]), np.zeros(3)
+    >>> dx, dy = np.array([1.0, 0.0, 1.0]), np.zeros(3)
+    >>> cuda.jvp(square)[1, 32](x, y, dx, dy)
+    >>> assert y.tolist() == [1.0, 4.0, 9.0]
+    >>> assert dy.tolist() == [2.0, 0.0, 6.0]
+    """
+    return Jvp(_differentiable("jvp", kernel), _tuple(wrt))
+
+
+def _differentiable(name: str, kernel: Dispatcher) -> Dispatcher:
     given: Any = kernel
     if not isinstance(given, Dispatcher) or given.device:
-        msg = f"vjp() takes a kernel, not {given!r}"
+        msg = f"{name}() takes a kernel, not {given!r}"
         raise TypeError(msg)
     if interprets_kernels():
-        msg = "adjoint kernels are compiled: they do not run in Python's interpreter"
+        msg = "derivatives of kernels are compiled: they do not run in Python's interpreter"
         raise NotImplementedError(msg)
-    return Vjp(kernel, (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt))
+    return kernel
 
 
-def adjoint_kernel(kernel: Dispatcher, numbers: Sequence[int], wrt: Sequence[int] = ()) -> Dispatcher:
+def _tuple(wrt: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt)
+
+
+def derived_kernel(
+    kernel: Dispatcher,
+    numbers: Sequence[int],
+    wrt: Sequence[int] = (),
+    *,
+    has_old_contents: bool = False,
+    is_forward: bool = False,
+) -> Dispatcher:
     """Make the adjoint kernel with adjoints of some parameters, which are its last parameters.
 
     Parameters
@@ -235,10 +343,19 @@ def adjoint_kernel(kernel: Dispatcher, numbers: Sequence[int], wrt: Sequence[int
         The parameters that have adjoints.
     wrt
         Those whose gradients are requested: it is an error if a derivative by one of them reaches no output.
+    has_old_contents
+        Arguments that the kernel writes have the contents from before the kernel's launch.
+    is_forward
+        Make the tangent kernel, with tangents instead of adjoints.
     """
     options = {**kernel.targetoptions, **_DROPPED}
     made = Dispatcher(
-        kernel.py_func, options, [], kernel.given_source, kernel.cached_source, (list(numbers), list(wrt))
+        kernel.py_func,
+        options,
+        [],
+        kernel.given_source,
+        kernel.cached_source,
+        (list(numbers), list(wrt), has_old_contents, is_forward),
     )
     functools.update_wrapper(made, kernel.py_func)
     return made
@@ -251,19 +368,19 @@ def _has_derivative(ty: Type) -> bool:
     return str(dtype) in FLOATS
 
 
-def _check_adjoint(name: str, value: Any, adjoint: Any) -> None:
-    """Check that an adjoint has the shape of its array, and an element for each of its elements."""
+def _check_given(what: str, name: str, value: Any, adjoint: Any) -> None:
+    """Check that an adjoint or a tangent has the shape of its array, and an element for each of its elements."""
     shape = getattr(value, "shape", None)
     given = getattr(adjoint, "shape", None)
     if shape is None or shape == ():
         if given is not None and tuple(given) != (1,):
-            msg = f"the adjoint of the scalar `{name}` is an array of one element, not of shape {tuple(given)}"
+            msg = f"the {what} of the scalar `{name}` is an array of one element, not of shape {tuple(given)}"
             raise ValueError(msg)
         return
     if given is not None and tuple(given) != tuple(shape):
-        msg = f"the adjoint of `{name}` has shape {tuple(given)}, but `{name}` has shape {tuple(shape)}"
+        msg = f"the {what} of `{name}` has shape {tuple(given)}, but `{name}` has shape {tuple(shape)}"
         raise ValueError(msg)
     strides = getattr(adjoint, "strides", None)
     if strides is not None and any(stride == 0 for stride, extent in zip(strides, shape, strict=True) if extent > 1):
-        msg = f"elements of the adjoint of `{name}` overlap: a stride is 0"
+        msg = f"elements of the {what} of `{name}` overlap: a stride is 0"
         raise ValueError(msg)

@@ -3,38 +3,43 @@
 //! The adjoint of a list computes the values that its reverse needs, and then reverses its nodes from the last one to
 //! the first. The adjoint of a value is a local: the first contribution assigns it, later ones add to it.
 
-use std::collections::BTreeMap;
+mod clear;
+mod exchange;
+mod loops;
 
-use weft_artifact::Scalar;
+use std::collections::BTreeMap;
 
 use super::{
     activity::edges,
-    plan::{LoopPlan, Order, Plan, Restored},
+    plan::{LoopPlan, Needed, Order, Plan},
     rules::{self, Evaluated},
     shadow,
     sums::Tape,
-    tape::{Branch, Definition, List, Node, Repeat, Values, Write, for_each_use},
+    tape::{Branch, List, Node, Values, Write, for_each_use},
 };
 use crate::{
     ir::{
-        Align, AtomicOp, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local,
-        LocalArray, LocalArrayId, LocalId, LocalKind, Op, Stmt, StmtKind, Type, UnaryOp,
+        self, Align, Arena, AtomicOp, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local,
+        LocalArrayId, LocalId, LocalKind, Op, Scope, SharedArray, Space, Stmt, StmtKind, Type, UnaryOp,
     },
     source::Span,
 };
 
 /// Emits the adjoint of a tape as the body of a function.
-pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function) {
+pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function, shared: &Arena<SharedArray>) {
     let mut emitter = Emitter {
         tape,
         plan,
         function,
+        shared,
         adjoints: BTreeMap::new(),
         assigned: Values::new(),
         constant: Values::new(),
         arrays: BTreeMap::new(),
+        kept: BTreeMap::new(),
         blocks: vec![Block::new()],
     };
+    emitter.clear();
     emitter.adjoint(list, &plan.forward, true);
     let body = emitter.close();
     function.body = body;
@@ -45,6 +50,8 @@ struct Emitter<'a> {
     tape: Tape<'a>,
     plan: &'a Plan,
     function: &'a mut Function,
+    /// The shared arrays of the module.
+    shared: &'a Arena<SharedArray>,
     /// The adjoint of each value.
     adjoints: BTreeMap<LocalId, LocalId>,
     /// The values whose adjoints have contributions.
@@ -53,6 +60,8 @@ struct Emitter<'a> {
     constant: Values,
     /// The local arrays that keep values of loops.
     arrays: BTreeMap<LocalId, LocalArrayId>,
+    /// The values that the loops around keep: the number of the loop, the iterations, and the current one.
+    kept: BTreeMap<LocalId, (usize, u64, LocalId)>,
     blocks: Vec<Block>,
 }
 
@@ -150,7 +159,7 @@ impl Emitter<'_> {
 
     /// Emits the values that the reverse of a list needs, and the reverse. With `flushes`, adds the adjoints of the
     /// scalar parameters to their arrays.
-    fn adjoint(&mut self, list: &List, needed: &Values, flushes: bool) {
+    fn adjoint(&mut self, list: &List, needed: &Needed, flushes: bool) {
         let Some(last) = list.iter().rposition(|node| self.is_reversed(node)) else {
             return self.forward(list, needed);
         };
@@ -160,7 +169,7 @@ impl Emitter<'_> {
         let only = !before.iter().any(|node| self.is_reversed(node));
         match node {
             // The values of a branch and their reverse are emitted in one branch.
-            Node::If(branch) if !branch.joins.iter().any(|join| needed.contains(&join.to)) => {
+            Node::If(branch) if is_merged(branch, after, needed) => {
                 self.forward(after, needed);
                 self.branch(branch, Some((needed, flushes && only)));
                 if flushes && only {
@@ -171,8 +180,10 @@ impl Emitter<'_> {
             | Node::Loop(_)
             | Node::Define { .. }
             | Node::Unrepeatable { .. }
+            | Node::Exchange(_)
             | Node::Store(_)
-            | Node::Add(_) => {
+            | Node::Add(_)
+            | Node::Barrier { .. } => {
                 self.forward(std::slice::from_ref(node), needed);
                 self.forward(after, needed);
                 self.reverse(node);
@@ -200,7 +211,19 @@ impl Emitter<'_> {
 
     /// `*pointer += term`.
     fn accumulate(&mut self, pointer: ExprId, term: ExprId, span: Span) {
-        let op = Op::atomic(AtomicOp::Add);
+        let ty = self.function.exprs[term].ty;
+        let op = match self.function.exprs[pointer].ty {
+            Type::Ptr(_, Space::Local) => {
+                let again = self.function.copy_expr(pointer);
+                let old = self.expr(ExprKind::Load(again, Align::Natural), ty, span);
+                let value = self.binary(BinaryOp::Add, old, term, span);
+                return self.push(StmtKind::Store { pointer, value, align: Align::Natural }, span);
+            }
+            Type::Ptr(_, Space::Shared) => {
+                Op::Atomic { op: AtomicOp::Add, order: ir::Order::Relaxed, scope: Scope::Block }
+            }
+            Type::Ptr(..) | Type::Scalar(_) => Op::atomic(AtomicOp::Add),
+        };
         self.push(StmtKind::Op { op, results: Vec::new(), args: vec![pointer, term] }, span);
     }
 
@@ -210,23 +233,34 @@ impl Emitter<'_> {
     }
 
     /// Emits the values of a list that are needed.
-    fn forward(&mut self, list: &[Node], needed: &Values) {
+    fn forward(&mut self, list: &[Node], needed: &Needed) {
         for node in list {
             match node {
                 Node::Define { to, value, span } => {
-                    if needed.contains(to) {
+                    if needed.computes(*to) {
                         let value = self.function.copy_expr(*value);
                         self.push(StmtKind::Assign(*to, value), *span);
+                        self.keep_loaded(*to, *span);
                     }
                 }
-                Node::Unrepeatable { .. } | Node::Store(_) | Node::Add(_) => {}
+                Node::Unrepeatable { .. } => {}
+                Node::Exchange(exchange) => {
+                    if needed.computes(exchange.to) {
+                        let args = exchange.operands().map(|operand| self.function.copy_expr(operand)).to_vec();
+                        let results = vec![exchange.to];
+                        self.push(StmtKind::Op { op: Op::Shuffle(exchange.shuffle), results, args }, exchange.span);
+                    }
+                }
+                Node::Store(write) | Node::Add(write) if needed.events.contains(&write.event) => self.write(write),
+                Node::Barrier { event, span } if needed.events.contains(event) => self.barrier(*span),
+                Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
                 Node::If(branch) => {
-                    if branch.defined().iter().any(|value| needed.contains(value)) {
+                    if needed.has_branch(branch) {
                         self.forward_branch(branch, needed);
                     }
                 }
                 Node::Loop(repeat) => {
-                    if repeat.defined().iter().any(|value| needed.contains(value)) {
+                    if needed.has_loop(repeat) {
                         self.forward_loop(repeat, needed);
                     }
                 }
@@ -234,11 +268,24 @@ impl Emitter<'_> {
         }
     }
 
-    fn forward_branch(&mut self, branch: &Branch, needed: &Values) {
+    fn write(&mut self, write: &Write) {
+        let (pointer, value) = (self.function.copy_expr(write.pointer), self.function.copy_expr(write.value));
+        let kind = match write.atomic {
+            Some(op) => StmtKind::Op { op, results: Vec::new(), args: vec![pointer, value] },
+            None => StmtKind::Store { pointer, value, align: Align::Natural },
+        };
+        self.push(kind, write.span);
+    }
+
+    fn barrier(&mut self, span: Span) {
+        self.push(StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span);
+    }
+
+    fn forward_branch(&mut self, branch: &Branch, needed: &Needed) {
         let mut arms = [(&branch.then, true), (&branch.otherwise, false)].map(|(list, is_then)| {
             self.open();
             self.forward(list, needed);
-            for join in branch.joins.iter().filter(|join| needed.contains(&join.to)) {
+            for join in branch.joins.iter().filter(|join| needed.values.contains(&join.to)) {
                 let value = self.read(if is_then { join.then } else { join.otherwise }, branch.span);
                 self.push(StmtKind::Assign(join.to, value), branch.span);
             }
@@ -247,112 +294,6 @@ impl Emitter<'_> {
         let [then, otherwise] = arms.each_mut().map(std::mem::take);
         let cond = self.function.copy_expr(branch.cond);
         self.push(StmtKind::If { cond, then, otherwise }, branch.span);
-    }
-
-    /// Emits a loop that computes values, counts its iterations where the reverse needs their number, and keeps the
-    /// values that it needs of each iteration.
-    fn forward_loop(&mut self, repeat: &Repeat, needed: &Values) {
-        let span = repeat.span;
-        let is_counted = needed.contains(&repeat.count);
-        self.begin(repeat, needed);
-        if is_counted {
-            let zero = self.int(0, span);
-            self.push(StmtKind::Assign(repeat.count, zero), span);
-        }
-        self.open();
-        self.forward(&repeat.head, needed);
-        self.exit(repeat);
-        if is_counted {
-            self.keep(repeat);
-        }
-        self.forward(&repeat.body, needed);
-        let step = self.step(repeat, needed);
-        self.open();
-        if let Some(block) = self.blocks.last_mut() {
-            block.extend(step);
-        }
-        if is_counted {
-            let count = self.read(repeat.count, span);
-            let one = self.int(1, span);
-            let next = self.binary(BinaryOp::Add, count, one, span);
-            self.push(StmtKind::Assign(repeat.count, next), span);
-        }
-        let step = self.close();
-        let body = self.close();
-        self.push(StmtKind::Loop { body, step }, span);
-    }
-
-    /// Assigns the values at the start of the first iteration.
-    fn begin(&mut self, repeat: &Repeat, needed: &Values) {
-        for carried in repeat.carried.iter().filter(|carried| needed.contains(&carried.header)) {
-            if let Some(init) = carried.init {
-                let value = self.read(init, repeat.span);
-                self.push(StmtKind::Assign(carried.header, value), repeat.span);
-            }
-        }
-    }
-
-    fn exit(&mut self, repeat: &Repeat) {
-        let cond = self.function.copy_expr(repeat.exit);
-        let then = vec![Stmt { kind: StmtKind::Break, span: repeat.span }];
-        self.push(StmtKind::If { cond, then, otherwise: Block::new() }, repeat.span);
-    }
-
-    /// The statements between two iterations. Assigns in the body what another header's new value is read from.
-    fn step(&mut self, repeat: &Repeat, needed: &Values) -> Block {
-        let span = repeat.span;
-        let headers: Values = repeat.carried.iter().map(|carried| carried.header).collect();
-        let mut step = Block::new();
-        for carried in &repeat.carried {
-            if !needed.contains(&carried.header) || carried.next == carried.header {
-                continue;
-            }
-            let value = if headers.contains(&carried.next) {
-                let ty = self.function.locals[carried.next].ty;
-                let (temp, value) = (self.temp("t", ty), self.read(carried.next, span));
-                self.push(StmtKind::Assign(temp, value), span);
-                self.read(temp, span)
-            } else if self.tape.counter(repeat, carried).is_some()
-                && let Some(&Definition::Expr(value, _)) = self.tape.definitions.get(&carried.next)
-            {
-                // As the kernel does, so that a counter is seen as one.
-                self.function.copy_expr(value)
-            } else {
-                self.read(carried.next, span)
-            };
-            step.push(Stmt { kind: StmtKind::Assign(carried.header, value), span });
-        }
-        step
-    }
-
-    /// Stores the values at the start of an iteration that the reverse needs.
-    fn keep(&mut self, repeat: &Repeat) {
-        let Order::Backward(restored) = &self.plan.loops[repeat.id].order else { return };
-        for &(value, length) in &restored.kept {
-            let element = self.element(repeat, value, length, repeat.count);
-            let value = self.read(value, repeat.span);
-            self.push(StmtKind::Store { pointer: element, value, align: Align::Natural }, repeat.span);
-        }
-    }
-
-    /// The element of a local array that keeps the value of an iteration.
-    fn element(&mut self, repeat: &Repeat, value: LocalId, length: u64, iteration: LocalId) -> ExprId {
-        let span = repeat.span;
-        let Local { name, ty, .. } = self.function.locals[value].clone();
-        let elem = ty.scalar().unwrap_or(Scalar::F64);
-        let array = match self.arrays.get(&value) {
-            Some(&array) => array,
-            None => {
-                let (len, align) = (length.max(1), elem.size_bytes());
-                let array = self.function.local_arrays.push(LocalArray { name, elem, len, align, span });
-                self.arrays.insert(value, array);
-                array
-            }
-        };
-        let ty = Type::Ptr(elem, crate::ir::Space::Local);
-        let base = self.expr(ExprKind::LocalBase(array), ty, span);
-        let index = self.read(iteration, span);
-        self.expr(ExprKind::Offset { base, index, scale: 1 }, ty, span)
     }
 
     fn reverse_list(&mut self, list: &[Node]) {
@@ -369,6 +310,8 @@ impl Emitter<'_> {
         match node {
             Node::Define { to, value, span } => self.reverse_define(*to, *value, *span),
             Node::Unrepeatable { .. } => {}
+            Node::Barrier { span, .. } => self.barrier(*span),
+            Node::Exchange(exchange) => self.reverse_exchange(exchange),
             Node::Store(write) => self.reverse_write(write, true),
             Node::Add(write) => self.reverse_write(write, false),
             Node::If(branch) => self.branch(branch, None),
@@ -406,7 +349,7 @@ impl Emitter<'_> {
             let temp = self.temp("g", ty);
             self.push(StmtKind::Assign(temp, load), span);
             let mut term = self.read(temp, span);
-            if write.is_negative {
+            if write.is_negative() {
                 term = self.expr(ExprKind::Unary(UnaryOp::Neg, term), ty, span);
             }
             if overwrites {
@@ -444,7 +387,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the reverse of a branch; with `merged`, after the values that it needs.
-    fn branch(&mut self, branch: &Branch, merged: Option<(&Values, bool)>) {
+    fn branch(&mut self, branch: &Branch, merged: Option<(&Needed, bool)>) {
         let span = branch.span;
         let flushes = merged.is_some_and(|(_, flushes)| flushes);
         let own = branch.defined();
@@ -478,126 +421,18 @@ impl Emitter<'_> {
             self.push(StmtKind::If { cond, then, otherwise }, span);
         }
     }
+}
 
-    /// Prepares the adjoints that a loop's iterations read and contribute to.
-    fn enter(&mut self, repeat: &Repeat) -> Vec<usize> {
-        let own = repeat.defined();
-        self.ensure_outer([&repeat.head, &repeat.body], &own, false, repeat.span);
-        let mut active = Vec::new();
-        for (number, carried) in repeat.carried.iter().enumerate() {
-            if self.tape.activity.is_active(carried.header) {
-                self.ensure(carried.header, repeat.span);
-                if self.receives(carried.next) && !own.contains(&carried.next) {
-                    self.ensure(carried.next, repeat.span);
-                }
-                active.push(number);
-            }
-        }
-        active
-    }
-
-    /// Passes the adjoints at the start of the first iteration to the values before the loop.
-    fn leave(&mut self, repeat: &Repeat, active: &[usize]) {
-        for &number in active {
-            let carried = &repeat.carried[number];
-            if let Some(adjoint) = self.take(carried.header)
-                && let Some(init) = carried.init
-            {
-                let term = self.read(adjoint, repeat.span);
-                self.contribute(init, term, repeat.span);
-            }
-        }
-    }
-
-    /// The reverse of a loop whose iterations can run in the primal's order.
-    fn same_order(&mut self, repeat: &Repeat, again: &Values) {
-        let span = repeat.span;
-        let active = self.enter(repeat);
-        let headers: Vec<LocalId> = active.iter().map(|&number| repeat.carried[number].header).collect();
-        self.begin(repeat, again);
-        let added: Vec<_> = headers.iter().copied().filter(|&header| self.constant.insert(header)).collect();
-        self.open();
-        self.forward(&repeat.head, again);
-        self.exit(repeat);
-        for &number in &active {
-            let carried = &repeat.carried[number];
-            let adjoint = self.local(carried.header);
-            let term = self.read(adjoint, span);
-            self.contribute(carried.next, term, span);
-        }
-        self.adjoint(&repeat.body, again, false);
-        let step = self.step(repeat, again);
-        let body = self.close();
-        self.push(StmtKind::Loop { body, step }, span);
-        for header in added {
-            self.constant.remove(&header);
-        }
-        self.leave(repeat, &active);
-    }
-
-    /// The reverse of a loop, from its last iteration to the first.
-    fn backward(&mut self, repeat: &Repeat, restored: &Restored, again: &Values) {
-        let span = repeat.span;
-        let active = self.enter(repeat);
-        let left = self.temp("left", Type::I64);
-        let count = self.read(repeat.count, span);
-        self.push(StmtKind::Assign(left, count), span);
-        self.open();
-        let (now, zero) = (self.read(left, span), self.int(0, span));
-        let more = self.expr(ExprKind::Compare(CompareOp::Gt, now, zero), Type::BOOL, span);
-        let cond = self.expr(ExprKind::Unary(UnaryOp::Not, more), Type::BOOL, span);
-        let then = vec![Stmt { kind: StmtKind::Break, span }];
-        self.push(StmtKind::If { cond, then, otherwise: Block::new() }, span);
-        let (now, one) = (self.read(left, span), self.int(1, span));
-        let less = self.binary(BinaryOp::Sub, now, one, span);
-        self.push(StmtKind::Assign(left, less), span);
-        self.restore(repeat, restored, left);
-        let mut terms = Vec::new();
-        for &number in &active {
-            let carried = &repeat.carried[number];
-            if let Some(adjoint) = self.take(carried.header) {
-                let ty = self.function.locals[adjoint].ty;
-                let (temp, value) = (self.temp("g", ty), self.read(adjoint, span));
-                self.push(StmtKind::Assign(temp, value), span);
-                terms.push((carried.next, temp));
-            }
-        }
-        for (next, temp) in terms {
-            let term = self.read(temp, span);
-            self.contribute(next, term, span);
-        }
-        self.forward(&repeat.head, again);
-        self.adjoint(&repeat.body, again, false);
-        for &number in &active {
-            self.ensure(repeat.carried[number].header, span);
-        }
-        let body = self.close();
-        self.push(StmtKind::Loop { body, step: Block::new() }, span);
-        self.leave(repeat, &active);
-    }
-
-    /// Restores the values at the start of an iteration.
-    fn restore(&mut self, repeat: &Repeat, restored: &Restored, iteration: LocalId) {
-        let span = repeat.span;
-        for &(header, counter) in &restored.counted {
-            let ty = self.function.locals[header].ty;
-            let mut number = self.read(iteration, span);
-            if ty != Type::I64 {
-                number = self.expr(ExprKind::Convert(number), ty, span);
-            }
-            let step = self.function.copy_expr(counter.step);
-            let is_one = matches!(self.function.class(step), Class::Leaf(Leaf::Const(Const::Int(1))));
-            let distance = if is_one { number } else { self.binary(BinaryOp::Mul, number, step, span) };
-            let init = self.read(counter.init, span);
-            let op = if counter.is_negative { BinaryOp::Sub } else { BinaryOp::Add };
-            let value = self.binary(op, init, distance, span);
-            self.push(StmtKind::Assign(header, value), span);
-        }
-        for &(value, length) in &restored.kept {
-            let ty = self.function.locals[value].ty;
-            let pointer = self.element(repeat, value, length, iteration);
-            let load = self.expr(ExprKind::Load(pointer, Align::Natural), ty, span);
-            self.push(StmtKind::Assign(value, load), span);
-        }
-    }
+/// Whether the values of a branch and their reverse are emitted in one branch, after the values of the nodes that
+/// follow: those do not use values of the branch, and do not write arrays that it loads from.
+fn is_merged(branch: &Branch, after: &[Node], needed: &Needed) -> bool {
+    let writes = |node: &Node| match node {
+        Node::Store(write) | Node::Add(write) => needed.events.contains(&write.event),
+        Node::Barrier { event, .. } => needed.events.contains(event),
+        Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => false,
+        Node::If(branch) => needed.has_events(&branch.then) || needed.has_events(&branch.otherwise),
+        Node::Loop(repeat) => needed.has_events(&repeat.head) || needed.has_events(&repeat.body),
+    };
+    let own = needed.has_events(&branch.then) || needed.has_events(&branch.otherwise);
+    !own && !after.iter().any(writes) && !branch.joins.iter().any(|join| needed.values.contains(&join.to))
 }
