@@ -34,6 +34,15 @@ def taken(x, index, out, last):
 
 
 @cuda.jit
+def mirrored(x, out):
+    """Through shared memory."""
+    tile, t = cuda.shared.array(64, np.float64), cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncthreads()
+    out[t] = tile[t] * tile[63 - t] * tile[t]
+
+
+@cuda.jit
 def squared(z, out):
     i = cuda.grid(1)
     if i < z.size:
@@ -51,6 +60,12 @@ TAKEN = {
     "out": {"out": cuda.like("index", dtype="x"), "last": cuda.like("index")},
     "backward": "auto",
     "signature": "void(float64[:], int64[:], float64[:], int64[:])",
+}
+MIRRORED = {
+    "launch": lambda x: (1, 64),
+    "out": cuda.like("x"),
+    "backward": "auto",
+    "signature": "void(float64[:], float64[:])",
 }
 SQUARED = {
     "launch": lambda z: (1, 64),
@@ -89,6 +104,8 @@ def test_torch_gradients_are_those_of_differences(torch, of_torch):
     # Strided arguments, a gradient that is expanded, and a result without a gradient.
     assert torch.autograd.gradcheck(lambda x, w: op(x[::2], w.flip(0), 1.3)[1].sum(), (x, w))
     assert torch.autograd.gradcheck(squared.as_torch_op("weft_tests::squared", **SQUARED), (x + 1j * x.flip(0),))
+    long = torch.linspace(0.1, 2, 64, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(mirrored.as_torch_op("weft_tests::mirrored", **MIRRORED), (long,))
 
 
 def test_torch_arrays_of_integers_have_no_gradients(torch, of_torch):
@@ -128,6 +145,7 @@ def test_jax_gradients_are_those_of_differences(jax):
     random = np.random.default_rng(1).random
     x, w = jax.numpy.asarray(random(7)), jax.numpy.asarray(random(3))
     check_grads(lambda x, w: op(x, w, 1.3), (x, w), 1, modes=["rev"])
+    check_grads(mirrored.as_jax_call(**MIRRORED), (jax.numpy.linspace(0.1, 2, 64),), 1, modes=["rev"])
 
     def loss(x):
         return op(x, w, 1.3)[0].sum()
@@ -179,13 +197,14 @@ def test_what_has_no_gradients(how, request):
         made("no", kernel, signature="void(float64[:], float64[:])", out=rule, launch=(1, 1), backward="automatic")
 
     @cuda.jit
-    def shared(x, out):
-        tile = cuda.shared.array(64, np.float64)
-        tile[cuda.grid(1)] = x[cuda.grid(1)]
-        cuda.syncthreads()
-        out[cuda.grid(1)] = tile[0]
+    def some_wait(x, out):
+        tile, t = cuda.shared.array(64, np.float64), cuda.threadIdx.x
+        tile[t] = x[t]
+        if t < 32:
+            cuda.syncthreads()
+        out[t] = tile[0]
 
-    op = made("barrier", shared, signature="void(float64[:], float64[:])", out=rule, **launch)
+    op = made("barrier", some_wait, signature="void(float64[:], float64[:])", out=rule, **launch)
     with pytest.raises(Exception, match=r"(?s)_barrier_adjoint: .*E0401.*cuda.syncthreads\(\)"):
         _gradient(how, op)
 
