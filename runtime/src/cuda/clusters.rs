@@ -9,7 +9,7 @@ use std::{
 
 use cudarc::driver::sys::{self, CUlaunchAttributeID_enum as Id};
 
-use super::{context::Context, driver, module::CudaKernel};
+use super::{context::Context, driver, kernel::CudaKernel};
 use crate::{
     error::{Error, ErrorKind},
     executor::LaunchConfig,

@@ -11,7 +11,8 @@ use cudarc::driver::sys;
 use super::{
     context::Context,
     driver::{self, Handle},
-    module::{CudaKernel, CudaModule},
+    kernel::CudaKernel,
+    module::CudaModule,
     stream::raw_stream,
 };
 use crate::{

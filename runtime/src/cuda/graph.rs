@@ -16,7 +16,7 @@ use super::{
     capture::{self, Aside},
     context::Context,
     driver::{self, Driver, Handle},
-    module::CudaKernel,
+    kernel::CudaKernel,
     stream::{CudaEvent, raw_stream},
 };
 use crate::{

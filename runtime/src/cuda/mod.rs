@@ -13,6 +13,7 @@ mod function;
 mod graph;
 mod host_memory;
 mod image;
+mod kernel;
 mod libnvvm;
 mod link;
 mod link_logs;
