@@ -39,28 +39,21 @@ def inspect(dispatcher: Dispatcher, signature: Any, option: str) -> Any:
         raise RuntimeError(msg)
     ptx = dispatcher.inspect_asm(signature)
     if isinstance(ptx, dict):
-        return {types: disassembled(code, _target(code), option) for types, code in ptx.items()}
-    return disassembled(ptx, _target(ptx), option)
+        return {types: _disassembled(code, _target(code), option) for types, code in ptx.items()}
+    return _disassembled(ptx, _target(ptx), option)
 
 
 def _target(ptx: str) -> str:
     return ptx.split(".target ", 1)[1].split(None, 1)[0].rstrip(",")
 
 
-def disassembled(ptx: str, target: str, *options: str) -> str:
-    """Give the machine code of PTX for a target, as `nvdisasm` prints it.
-
-    Raises
-    ------
-    RuntimeError
-        A tool fails, with its message.
-    """
+def _disassembled(ptx: str, target: str, *options: str) -> str:
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
         lines = ["-lineinfo"] if ".loc" in ptx else []
         _run(["ptxas", f"-arch={target}", *lines, str(source), "-o", str(cubin)])
-        return _run(["nvdisasm", *options, str(cubin)])
+        return text_of(cubin.read_bytes(), *options)
 
 
 def text_of(cubin: bytes, *options: str) -> str:
