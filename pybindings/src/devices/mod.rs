@@ -143,7 +143,7 @@ pub(crate) fn after_fork() {
     }
 }
 
-/// The devices. Called without the GIL by a thread that is at work, as the child of a fork inherits no half of a choice.
+/// The devices. Called without the GIL by a thread that is at work: a fork waits for the choice to end.
 fn devices() -> Result<&'static Devices, Error> {
     DEVICES.get_or_init(choose).as_ref().map_err(Clone::clone)
 }

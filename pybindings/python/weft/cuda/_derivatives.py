@@ -269,8 +269,8 @@ def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
 
     The tangent kernel takes the kernel's arguments and then their tangents, in the order of the parameters. The tangent
     of an array has the type and the shape of the array; that of a scalar is an array of one element. A launch, with the
-    kernel's grid and block, does what the kernel does, and gives each element that it writes its tangent: the
-    derivative along the direction that the tangents of what it reads are.
+    kernel's grid and block, does what the kernel does, and sets the tangent of each element that it writes. This is the
+    derivative in a direction, which the tangents of the arguments give.
 
     Parameters
     ----------

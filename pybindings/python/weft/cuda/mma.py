@@ -32,7 +32,10 @@ class Tile(KernelName):
     if TYPE_CHECKING:
 
         def a(self, array: Any, i: int = ..., j: int = ...) -> Any:
-            """Load the left matrix, whose first element is ``array[i, j]``; or give it of accumulators, ``a(acc)``."""
+            """Load the left matrix, whose first element is ``array[i, j]``.
+
+            ``a(acc)`` takes it from the accumulators of another product.
+            """
 
         def b(self, array: Any, i: int, j: int) -> Any:
             """Load the right matrix, whose first element is ``array[i, j]``."""

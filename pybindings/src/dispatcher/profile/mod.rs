@@ -169,8 +169,8 @@ fn observe(
     observer.call1(py, (dispatcher, grid, block, config.shared_bytes, args, types.join(", "))).map(drop)
 }
 
-/// Follows `WEFT_PROFILE`, at the first launch, unless an observer was set before it. Several threads may do so at once:
-/// none waits for another one, which the child of a fork might not have.
+/// Follows `WEFT_PROFILE`, at the first launch, unless an observer was set before it. Several threads may call this at
+/// once. None waits for another one: in the child of a fork, that one might not exist.
 fn start(py: Python<'_>) -> PyResult<()> {
     let settings = devices::settings(py)?;
     let file = match &settings.profile {
