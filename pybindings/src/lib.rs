@@ -41,6 +41,7 @@ mod _weft {
             random::xoroshiro128p_states,
             recorded::record_host_copy,
             strides::{contiguous_strides, dense_strides},
+            tensor_maps::tensor_map,
         },
         capture::{free_names, intrinsics, name_hint},
         command::run_command,

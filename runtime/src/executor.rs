@@ -9,7 +9,7 @@
 
 use std::{any::Any, fmt::Debug, ops::Range, sync::Arc};
 
-use weft_artifact::{Artifact, Kernel};
+use weft_artifact::{Artifact, BoxMap, Kernel, MAP_BYTES, Scalar};
 
 use crate::{
     code::{CodeCache, Linking},
@@ -348,6 +348,12 @@ pub trait Executor: Debug + Send + Sync {
     ///
     /// A driver call failed; on the CPU it cannot be done.
     fn open_shared(&self, handle: &[u8; 64], bytes: u64) -> Result<Arc<dyn Buffer>, Error>;
+    /// Encodes a tensor map of elements of a type: the words that a kernel's map has in device memory.
+    ///
+    /// # Errors
+    ///
+    /// `Value` for an array that the device cannot copy boxes of; `NoDevice` for a device without tensor maps.
+    fn tensor_map(&self, map: &BoxMap, scalar: Scalar) -> Result<[u64; MAP_BYTES / 8], Error>;
     /// The start and the size in bytes of the allocation that contains an address.
     ///
     /// # Errors

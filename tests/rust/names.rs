@@ -79,6 +79,8 @@ const PAGES: &[Page] = &[
                 "weft.cuda.copy_async",
                 "weft.cuda.copy_commit",
                 "weft.cuda.copy_wait",
+                "weft.cuda.barrier",
+                "weft.cuda.Barrier.*",
             ],
         )],
     },

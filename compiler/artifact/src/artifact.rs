@@ -203,7 +203,8 @@ pub struct HostContext {
     /// Prints one line or other output of `print`. Takes a format of C's `printf`, its length in bytes, and its
     /// arguments, eight bytes each. May be called on a fiber's stack.
     pub print: extern "C" fn(*const u8, u64, *const u64),
-    /// The lanes of the warp that are at the same site. `wait` sets it when it returns from [`Self::AT_SITE`].
+    /// The lanes of the warp that are at the same site. `wait` sets it when it returns from [`Self::AT_SITE`] or
+    /// [`Self::AT_PHASE`].
     pub lanes: u32,
     /// Reports a fault if it is the launch's first. Takes the words of [`FaultRecord`](crate::FaultRecord) from the
     /// fault's number to the extent. Returns 2 if this fault is the reported one, else 1.
@@ -224,8 +225,9 @@ pub struct HostContext {
     /// arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
     /// the result replaces.
     pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
-    /// An asynchronous copy, or a wait for such copies. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord).
-    pub copy: unsafe extern "C" fn(*const HostContext, *const u64),
+    /// An asynchronous copy, or an operation of a barrier. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord). Returns 0
+    /// for a wait that cannot end and for a copy that is not aligned, else 1.
+    pub copy: unsafe extern "C" fn(*mut HostContext, *const u64) -> u32,
 }
 
 impl HostContext {
@@ -237,6 +239,9 @@ impl HostContext {
     pub const AT_SITE: u32 = 2;
     /// The last argument of `wait` for a barrier of the grid.
     pub const OF_GRID: u32 = 3;
+    /// The last argument of `wait` for a phase of a barrier in shared memory. It returns when the phase may have
+    /// completed, and sets `lanes`: to 1 if no thread of the block can run, else to 0.
+    pub const AT_PHASE: u32 = 4;
 
     /// The context of a range of blocks whose threads are work-item loops: they call no callbacks, and their stack
     /// depth is not checked.
@@ -265,7 +270,7 @@ impl HostContext {
         extern "C" fn no_product(_: u64, _: *const *mut u8) {
             unreachable!("a kernel multiplies matrices without an executor")
         }
-        extern "C" fn no_copy(_: *const HostContext, _: *const u64) {
+        extern "C" fn no_copy(_: *mut HostContext, _: *const u64) -> u32 {
             unreachable!("a kernel copies asynchronously without an executor")
         }
         Self {
@@ -294,27 +299,32 @@ impl HostContext {
     }
 }
 
-/// The words that [`HostContext::copy`] takes, by their index.
+/// The words that [`HostContext::copy`] takes, by their index. The operands of an operation are the words from
+/// [`Self::TO`] on; those that it does not have are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncCopyRecord;
 
 impl AsyncCopyRecord {
-    /// [`Self::ELEMENT`], [`Self::COMMIT`] or [`Self::WAIT`].
+    /// The operation: [`Self::ELEMENT`] or one of the constants after it.
     pub const WHAT: usize = 0;
-    /// The number of bytes, or of groups.
+    /// The number of bytes, of groups, of barriers or of dimensions.
     pub const NUMBER: usize = 1;
     /// `threadIdx.x`, `.y` and `.z`.
     pub const THREAD: usize = 2;
     /// `blockIdx.x`, `.y` and `.z`.
     pub const BLOCK: usize = 5;
-    /// The address to copy to; 0 if nothing is copied.
-    pub const TO: usize = 8;
-    /// The address to copy from.
-    pub const FROM: usize = 9;
     /// The site in sanitized code; 0 in other code.
-    pub const SITE: usize = 10;
+    pub const SITE: usize = 8;
+    /// The address to copy to, or of a barrier.
+    pub const TO: usize = 9;
+    /// The address to copy from; of a barrier, its number of arrivals, the expected bytes, or the parity of a phase.
+    pub const FROM: usize = 10;
+    /// The address of the barrier that counts the bytes of a copy.
+    pub const BARRIER: usize = 11;
+    /// The number of bytes of [`Self::BULK`], or the first indices of [`Self::BOX`].
+    pub const INDICES: usize = 12;
     /// The number of words.
-    pub const LEN: usize = 11;
+    pub const LEN: usize = 17;
 
     /// Begins a copy.
     pub const ELEMENT: u64 = 0;
@@ -322,6 +332,18 @@ impl AsyncCopyRecord {
     pub const COMMIT: u64 = 1;
     /// Waits until at most the number of the thread's groups are pending.
     pub const WAIT: u64 = 2;
+    /// Initializes barriers in adjacent words.
+    pub const BARRIER_INIT: u64 = 3;
+    /// Arrives at a barrier.
+    pub const BARRIER_ARRIVE: u64 = 4;
+    /// Arrives at a barrier that also waits for bytes.
+    pub const BARRIER_EXPECT: u64 = 5;
+    /// Waits for a phase of a barrier. Returns 0 if no thread can complete it.
+    pub const BARRIER_WAIT: u64 = 6;
+    /// Begins a copy that a barrier counts.
+    pub const BULK: u64 = 7;
+    /// Begins a copy of a box, by the [`BoxMap`](crate::BoxMap) at the address to copy from.
+    pub const BOX: u64 = 8;
 }
 
 /// The kind of the host's entry, and the size of the scratch memory that a worker provides: static shared memory,

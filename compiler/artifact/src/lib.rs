@@ -4,6 +4,7 @@
 
 mod artifact;
 mod assumptions;
+mod box_map;
 mod class;
 mod compound;
 mod conversion;
@@ -31,6 +32,7 @@ pub use artifact::{
     HostWatch, Kernel, Param, RuntimeSlot, Slot, SlotField, SlotSource, SlotType, Step,
 };
 pub use assumptions::{ALIGNED, Addresses, Assumptions, are_nonneg};
+pub use box_map::{BoxMap, BoxType, MAP_ALIGN, MAP_BYTES, MAP_DIMS};
 pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};

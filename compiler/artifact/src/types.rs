@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::{
+    box_map::BoxType,
     class::{ClassId, ClassKind},
     compound::Compound,
     dtype::DType,
@@ -156,6 +157,7 @@ impl fmt::Display for ArgType {
                 f.write_str(")")
             }
             Self::None => f.write_str("none"),
+            Self::Struct(class, _) if BoxType::of_class(*class).is_some() => class.fmt(f),
             Self::Struct(class, items) => {
                 write!(f, "{class}(")?;
                 match uniform(items).filter(|_| class.get().kind == ClassKind::NamedTuple) {

@@ -190,7 +190,7 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
             let instruction = if let StmtKind::Op { op: Op::Multiply(tile), .. } = &stmt.kind {
                 format!("{};", tile.ptx())
             } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind {
-                format!("{};", copy.ptx())
+                nvptx::copies::text(number, *copy)
             } else {
                 return;
             };
@@ -210,7 +210,9 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
 /// Chooses the target suffix and the ISA version of the PTX for an SM.
 fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
     let driver = request.options.driver_isa;
-    let snippets = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
+    let copies = barrier_ptx(module, number);
+    let inline = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
+    let snippets = inline.chain(copies.iter().map(String::as_str));
     needs::choose(number, suffix, driver, snippets).map_err(|(place, lacks)| {
         let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
@@ -230,6 +232,21 @@ fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static
         }
         diagnostic.help("compile for a target that supports it, or do not use the operation")
     })
+}
+
+/// The PTX of the module's barriers in shared memory and of the copies that they count.
+fn barrier_ptx(module: &Module, number: u32) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind
+                && copy.has_barrier()
+            {
+                texts.push(nvptx::copies::text(number, *copy));
+            }
+        });
+    }
+    texts
 }
 
 /// The local arrays of all functions.

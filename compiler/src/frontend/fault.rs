@@ -130,12 +130,12 @@ impl FnLowerer<'_> {
         self.leave(code, span);
     }
 
-    /// Ends the thread if `cond` holds, because it has no memory for an array; reported like a mismatch of extents.
-    pub(super) fn no_memory_if(&mut self, cond: ExprId, message: &str, span: Span) {
+    /// Ends the thread with an exception if `cond` holds; reported like a mismatch of extents.
+    pub(super) fn end_thread_always_if(&mut self, cond: ExprId, exception: Exception, span: Span) {
         self.b.open();
         let code = if self.reports().shapes {
             let zeros = [self.b.i64(0, span), self.b.i64(0, span)];
-            self.fault(Exception::builtin("MemoryError", message), Numbers::None, zeros, span)
+            self.fault(exception, Numbers::None, zeros, span)
         } else {
             self.silent_end(span)
         };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{Access, ArgType, DType, Field, Param, SlotField, SlotSource};
+use weft_artifact::{Access, ArgType, BoxType, DType, Field, Param, SlotField, SlotSource};
 
 use super::{
     expr::shown_types,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic, Severity},
-    ir::{Builder, Circles, Function, FunctionKind, StmtKind, Type, for_each_stmt_mut},
+    ir::{AsyncCopy, Builder, Circles, Function, FunctionKind, LocalId, Op, StmtKind, Type, for_each_stmt_mut},
     request::{FunctionDef, Request},
     source::Span,
     syntax::ast,
@@ -173,12 +173,37 @@ impl<'a> FnLowerer<'a> {
             self.b.function.slots.push(SlotSource::Argument { param: index, path, field });
             self.b.function.locals[*local].nonneg = matches!(field, SlotField::Shape(_));
         }
+        if self.cx.ptx {
+            self.acquire_maps(arg, &mut locals.iter().copied(), param.span);
+        }
         self.declare_param(param, ty, locals);
+    }
+
+    /// Makes the tensor maps of a parameter, which the host has written, visible to the copies of boxes.
+    fn acquire_maps(&mut self, arg: &ArgType, locals: &mut dyn Iterator<Item = LocalId>, span: Span) {
+        match arg {
+            ArgType::Struct(class, _) if BoxType::of_class(*class).is_some() => {
+                let words: Vec<LocalId> = locals.take(arg.fields().len()).collect();
+                let args: Vec<_> = words.iter().take(1).map(|&data| self.b.read(data, span)).collect();
+                self.b.op(Op::AsyncCopy(AsyncCopy::BoxMap), Vec::new(), args, span);
+            }
+            ArgType::Tuple(items) | ArgType::Struct(_, items) => {
+                items.iter().for_each(|item| self.acquire_maps(item, locals, span));
+            }
+            ArgType::Value(_)
+            | ArgType::Array(_)
+            | ArgType::None
+            | ArgType::Enum(..)
+            | ArgType::Record(_)
+            | ArgType::Class(_)
+            | ArgType::Pointer(_)
+            | ArgType::Optional(_) => locals.take(arg.fields().len()).for_each(drop),
+        }
     }
 
     /// Declares a parameter as a variable. One that is assigned in the body gets locals of its own, so that array
     /// values with the parameter's locals do not change.
-    fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<crate::ir::LocalId>) {
+    fn declare_param(&mut self, param: &ast::Param, ty: Ty, locals: Vec<LocalId>) {
         self.record_type(&param.name, &ty, param.span);
         self.note_type(&ty, param.span, Some(&param.name));
         let var = Var { ty: ty.clone(), span: param.span, maybe_undefined: false };

@@ -83,6 +83,8 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
                     | ObjectKind::Swizzled(_)
+                    | ObjectKind::Barrier
+                    | ObjectKind::MapBox(_)
                     | ObjectKind::CTypes
                     | ObjectKind::Optional
                     | ObjectKind::Vector(_)

@@ -65,6 +65,10 @@ pub(super) enum ObjectKind {
     Flat,
     /// A swizzled shared array: the array in its memory's order.
     Swizzled(Swizzle),
+    /// A barrier in shared memory: the zero-dimensional array of its word. Several: the one-dimensional array.
+    Barrier,
+    /// A box of a tensor map of this class: the map's words, and the box's first indices.
+    MapBox(ClassId),
     /// `a.ctypes`: the array.
     CTypes,
     /// `zip`: the iterables.
@@ -244,6 +248,8 @@ impl ObjectKind {
             | Self::NdEnumerate
             | Self::Flat
             | Self::Swizzled(_)
+            | Self::Barrier
+            | Self::MapBox(_)
             | Self::CTypes
             | Self::Zip
             | Self::Reversed

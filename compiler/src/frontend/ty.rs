@@ -204,6 +204,8 @@ impl Ty {
                     | ObjectKind::NdEnumerate
                     | ObjectKind::Flat
                     | ObjectKind::Swizzled(_)
+                    | ObjectKind::Barrier
+                    | ObjectKind::MapBox(_)
                     | ObjectKind::CTypes
                     | ObjectKind::Vector(_)
                     | ObjectKind::Range(_)
@@ -478,6 +480,11 @@ impl fmt::Display for Ty {
                     ObjectKind::NdEnumerate => f.write_str("ndenumerate(")?,
                     ObjectKind::Flat => f.write_str("flat(")?,
                     ObjectKind::Swizzled(swizzle) => write!(f, "swizzled({swizzle}, ")?,
+                    ObjectKind::Barrier => {
+                        let one = matches!(items.as_slice(), [Self::Array(word)] if word.ndim == 0);
+                        return f.write_str(if one { "barrier" } else { "barriers" });
+                    }
+                    ObjectKind::MapBox(class) => return write!(f, "box of {class}"),
                     ObjectKind::CTypes => f.write_str("ctypes(")?,
                     ObjectKind::Zip => f.write_str("zip(")?,
                     ObjectKind::Reversed => f.write_str("reversed(")?,

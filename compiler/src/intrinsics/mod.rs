@@ -212,6 +212,8 @@ pub enum Custom {
     All,
     Any,
     Bool,
+    Barrier,
+    BarrierMethod,
     CArray,
     Callable,
     Complex,

@@ -1,6 +1,8 @@
-//! Clocks, loads and stores with cache operators, and asynchronous copies.
+//! Clocks, loads and stores with cache operators, asynchronous copies, and the barriers that count them.
 //!
 //! A cache operator is a hint: such a load or store has the same result as a plain one.
+
+use weft_artifact::Scalar;
 
 use super::{
     Type,
@@ -46,7 +48,8 @@ pub enum StoreHint {
     Through,
 }
 
-/// Asynchronous copies to shared memory, in groups. PTX ISA, "cp.async".
+/// Asynchronous copies to shared memory, in groups or with a barrier in shared memory that counts them. PTX ISA,
+/// "cp.async", "cp.async.bulk" and "mbarrier".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncCopy {
     /// Begins to copy the bytes of an element: to the first pointer, from the second one.
@@ -61,7 +64,43 @@ pub enum AsyncCopy {
         /// The number of groups.
         pending: u8,
     },
+    /// Initializes barriers in adjacent words of shared memory, for the number of arrivals in each of their phases.
+    BarrierInit {
+        /// The number of barriers.
+        barriers: u32,
+    },
+    /// Arrives at a barrier.
+    BarrierArrive,
+    /// Arrives at a barrier whose phase also waits for this number of bytes of copies.
+    BarrierExpect,
+    /// Waits until the phase of this parity has completed. Returns `false` if no thread can complete it; only the host
+    /// detects that.
+    BarrierWait,
+    /// Begins to copy bytes: to the first pointer, from the second one. The barrier, at the third pointer, counts them.
+    /// Returns `false` if an address or the size is not aligned; only the host detects that.
+    Bulk,
+    /// Begins to copy a box of an array: to the first pointer, by the tensor map at the second one. The barrier, at the
+    /// third pointer, counts the bytes. The other operands are the box's first indices, the first dimension's first.
+    /// Returns as [`Self::Bulk`].
+    Box {
+        /// The number of dimensions, from 1 to 5.
+        dims: u8,
+    },
+    /// Makes a tensor map in global memory, which the host has written, visible to the copies of boxes of the thread.
+    BoxMap,
 }
+
+/// The operands of [`AsyncCopy::Box`] of five dimensions.
+const BOX_OPERANDS: &[Operand] = &[
+    Operand::Pointer,
+    Operand::Pointer,
+    Operand::Pointer,
+    Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+];
 
 impl AsyncCopy {
     /// The PTX instruction, without operands.
@@ -72,11 +111,40 @@ impl AsyncCopy {
             Self::Element { .. } => "cp.async.ca.shared.global",
             Self::Commit => "cp.async.commit_group",
             Self::Wait { .. } => "cp.async.wait_group",
+            Self::BarrierInit { .. } => "mbarrier.init.shared.b64",
+            Self::BarrierArrive => "mbarrier.arrive.shared.b64",
+            Self::BarrierExpect => "mbarrier.arrive.expect_tx.shared.b64",
+            // Newer SMs have `try_wait`, which suspends the thread.
+            Self::BarrierWait => "mbarrier.test_wait.parity.shared.b64",
+            Self::Bulk => "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
+            Self::Box { .. } => "cp.async.bulk.tensor.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            Self::BoxMap => "fence.proxy.tensormap::generic.acquire.sys",
+        }
+    }
+
+    /// The number of its results.
+    pub const fn results(self) -> usize {
+        self.row().results.len()
+    }
+
+    /// Whether it is an operation of a barrier in shared memory, or copies that such a barrier counts.
+    pub const fn has_barrier(self) -> bool {
+        match self {
+            Self::Element { .. } | Self::Commit | Self::Wait { .. } => false,
+            Self::BarrierInit { .. }
+            | Self::BarrierArrive
+            | Self::BarrierExpect
+            | Self::BarrierWait
+            | Self::Bulk
+            | Self::Box { .. }
+            | Self::BoxMap => true,
         }
     }
 
     /// The properties of the operation.
     pub(super) const fn row(self) -> OpRow {
+        /// An operation on a barrier.
+        const BARRIER: OpRow = OpRow { elements: Elements::Any, memory: Memory::Updates, ..ORDERS };
         match self {
             Self::Element { .. } => OpRow {
                 name: "async_copy",
@@ -89,6 +157,57 @@ impl AsyncCopy {
             },
             Self::Commit => OpRow { name: "async_copy.commit", ptx: &["cp.async.commit_group"], ..ORDERS },
             Self::Wait { .. } => OpRow { name: "async_copy.wait", ptx: &["cp.async.wait_group"], ..ORDERS },
+            Self::BarrierInit { .. } => OpRow {
+                name: "shared_barrier.init",
+                operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
+                ptx: &["mbarrier.init"],
+                ..BARRIER
+            },
+            Self::BarrierArrive => OpRow {
+                name: "shared_barrier.arrive",
+                operands: &[Operand::Pointer],
+                ptx: &["mbarrier.arrive"],
+                ..BARRIER
+            },
+            Self::BarrierExpect => OpRow {
+                name: "shared_barrier.expect",
+                operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
+                ptx: &["mbarrier.arrive.expect_tx"],
+                ..BARRIER
+            },
+            Self::BarrierWait => OpRow {
+                name: "shared_barrier.wait",
+                operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
+                results: &[Operand::Is(Type::BOOL)],
+                ptx: &["mbarrier.try_wait", "mbarrier.test_wait"],
+                ..BARRIER
+            },
+            Self::Bulk => OpRow {
+                name: "bulk_copy",
+                operands: &[
+                    Operand::Pointer,
+                    Operand::Pointer,
+                    Operand::Pointer,
+                    Operand::Is(Type::Scalar(Scalar::U32)),
+                ],
+                results: &[Operand::Is(Type::BOOL)],
+                ptx: &["cp.async.bulk"],
+                ..BARRIER
+            },
+            Self::Box { dims } => OpRow {
+                name: "box_copy",
+                operands: BOX_OPERANDS.split_at(3 + dims as usize).0,
+                results: &[Operand::Is(Type::BOOL)],
+                ptx: &["cp.async.bulk.tensor"],
+                ..BARRIER
+            },
+            Self::BoxMap => OpRow {
+                name: "box_copy.map",
+                operands: &[Operand::Pointer],
+                memory: Memory::Reads,
+                ptx: &["fence.proxy.tensormap"],
+                ..BARRIER
+            },
         }
     }
 }

@@ -274,7 +274,8 @@ impl Op {
     pub fn accessed(self, args: &[ExprId]) -> (&[ExprId], &[ExprId]) {
         let memory = self.row().memory;
         match (self, args) {
-            (Self::AsyncCopy(AsyncCopy::Element { .. }), [to, from]) => {
+            (Self::AsyncCopy(AsyncCopy::Element { .. }), [to, from])
+            | (Self::AsyncCopy(AsyncCopy::Bulk | AsyncCopy::Box { .. }), [to, from, ..]) => {
                 (std::slice::from_ref(from), std::slice::from_ref(to))
             }
             _ => (if memory.reads() { args } else { &[] }, if memory.writes() { args } else { &[] }),
@@ -601,8 +602,16 @@ impl std::fmt::Display for Op {
         if let Self::LaneFold(reduction) = self {
             write!(f, ".{}", reduction.name())?;
         }
-        if let Self::AsyncCopy(AsyncCopy::Element { bytes: number } | AsyncCopy::Wait { pending: number }) = self {
+        if let Self::AsyncCopy(
+            AsyncCopy::Element { bytes: number }
+            | AsyncCopy::Wait { pending: number }
+            | AsyncCopy::Box { dims: number },
+        ) = self
+        {
             write!(f, ".{number}")?;
+        }
+        if let Self::AsyncCopy(AsyncCopy::BarrierInit { barriers }) = self {
+            write!(f, ".{barriers}")?;
         }
         if let Self::Multiply(tile) | Self::MultiplyCells(tile) = self {
             write!(f, ".{tile}")?;

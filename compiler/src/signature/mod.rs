@@ -5,7 +5,7 @@
 
 mod numpy;
 
-use weft_artifact::{ArgType, ArrayType, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
+use weft_artifact::{ArgType, ArrayType, BoxType, DType, Layout, MAX_LEAVES, MAX_NDIM, Number};
 
 use crate::{
     diagnostic::{Code, Diagnostic, closest},
@@ -303,6 +303,7 @@ impl Reader<'_> {
                     | "UniTuple"
                     | "from_dtype"
                     | "CPointer"
+                    | "TensorMap"
                     | "Optional"
                     | "OptionalType"
                     | "optional"
@@ -311,7 +312,7 @@ impl Reader<'_> {
     }
 
     /// `array(float32, 1d, C)`, `Array(float32, 1, 'C', readonly=True)`, `Tuple((a, b))`, `UniTuple(a, n)`,
-    /// `from_dtype(np.dtype(…))`, `CPointer(float32)`.
+    /// `from_dtype(np.dtype(…))`, `CPointer(float32)`, `TensorMap(float16, (128, 64), 128)`.
     fn constructed(
         self,
         expr: &Expr,
@@ -380,19 +381,27 @@ impl Reader<'_> {
                 | ArgType::Pointer(_)
                 | ArgType::Optional(_)) => Err(bad(of.span, format!("a pointer cannot point to {other}"))),
             },
+            ("TensorMap", [scalar, sizes, swizzle]) => {
+                let scalar = self.dtype(scalar)?.number().and_then(Number::real);
+                let sizes = if let ExprKind::Tuple(items) = &sizes.kind { items.as_slice() } else { &[] };
+                let sizes = sizes.iter().map(|size| count(size).and_then(|size| u32::try_from(size).ok()));
+                let swizzle = count(swizzle).and_then(|swizzle| u32::try_from(swizzle).ok());
+                let (Some(scalar), Some(sizes), Some(swizzle)) = (scalar, sizes.collect::<Option<Vec<_>>>(), swizzle)
+                else {
+                    return Err(bad(expr.span, format!("`TensorMap` is written `{}`", form_of("TensorMap"))));
+                };
+                let of = BoxType::new(scalar, sizes, swizzle).map_err(|message| bad(expr.span, message))?;
+                of.arg().ok_or_else(|| bad(expr.span, "too many classes"))
+            }
             ("Optional" | "OptionalType" | "optional", [of]) => {
                 let ty = self.ty(of)?;
                 ty.or_none().ok_or_else(|| bad(of.span, "use `none` for the type of None"))
             }
-            (name @ ("array" | "Array" | "UniTuple" | "CPointer" | "Optional" | "OptionalType" | "optional"), _) => {
-                let form = match name {
-                    "Optional" | "OptionalType" | "optional" => "Optional(float32)",
-                    "UniTuple" => "UniTuple(int64, 2)",
-                    "CPointer" => "CPointer(float32)",
-                    _ => "array(float32, 1d, C)",
-                };
-                Err(bad(expr.span, format!("`{name}` is written `{form}`")))
-            }
+            (
+                name @ ("array" | "Array" | "UniTuple" | "CPointer" | "TensorMap" | "Optional" | "OptionalType"
+                | "optional"),
+                _,
+            ) => Err(bad(expr.span, format!("`{name}` is written `{}`", form_of(name)))),
             _ => Err(bad(expr.span, "this is not a type")),
         }
     }
@@ -421,6 +430,17 @@ impl Reader<'_> {
             Some(Named::Value(value)) => Some(value),
             _ => None,
         })
+    }
+}
+
+/// An example of a constructor of a type.
+fn form_of(name: &str) -> &'static str {
+    match name {
+        "Optional" | "OptionalType" | "optional" => "Optional(float32)",
+        "UniTuple" => "UniTuple(int64, 2)",
+        "CPointer" => "CPointer(float32)",
+        "TensorMap" => "TensorMap(float16, (128, 64), 128)",
+        _ => "array(float32, 1d, C)",
     }
 }
 

@@ -13,3 +13,4 @@ pub(crate) mod random;
 pub(crate) mod recorded;
 pub(crate) mod scalar;
 pub(crate) mod strides;
+pub(crate) mod tensor_maps;

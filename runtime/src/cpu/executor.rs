@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use weft_artifact::Artifact;
+use weft_artifact::{Artifact, BoxMap, MAP_BYTES, Scalar};
 
 use super::{
     copy,
@@ -140,6 +140,10 @@ impl Executor for CpuExecutor {
 
     fn open_shared(&self, _handle: &[u8; 64], _bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
         Err(not_supported("the CPU cannot open memory of another process: pass the result of `copy_to_host` instead"))
+    }
+
+    fn tensor_map(&self, map: &BoxMap, _scalar: Scalar) -> Result<[u64; MAP_BYTES / 8], Error> {
+        Ok(map.words())
     }
 
     fn extents_of(&self, _address: u64) -> Result<(u64, u64), Error> {

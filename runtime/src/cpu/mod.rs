@@ -17,6 +17,7 @@ mod machine;
 mod matrix;
 mod memory;
 mod module;
+mod phases;
 pub(crate) mod pool;
 mod print;
 mod priority;

@@ -12,6 +12,7 @@ pub(super) enum ThreadState {
     AtBlock,
     AtWarp(u32),
     AtSite(u32),
+    AtPhase,
     AtGrid,
     Done,
 }

@@ -3,7 +3,7 @@
 
 use std::{any::Any, ptr, sync::Arc};
 
-use weft_artifact::Artifact;
+use weft_artifact::{Artifact, BoxMap, MAP_BYTES, Scalar};
 
 use super::{
     capture,
@@ -15,6 +15,7 @@ use super::{
     module::CudaModule,
     packed_copies, shared,
     stream::{CudaEvent, CudaStream, cuda_stream, is_ready},
+    tensor_maps,
 };
 use crate::{
     code::{CodeCache, Linking},
@@ -98,6 +99,10 @@ impl Executor for CudaExecutor {
 
     fn open_shared(&self, handle: &[u8; 64], bytes: u64) -> Result<Arc<dyn Buffer>, Error> {
         Ok(Arc::new(CudaBuffer::of_other_process(&self.context, handle, bytes)?))
+    }
+
+    fn tensor_map(&self, map: &BoxMap, scalar: Scalar) -> Result<[u64; MAP_BYTES / 8], Error> {
+        tensor_maps::encode(&self.context, map, scalar)
     }
 
     fn extents_of(&self, address: u64) -> Result<(u64, u64), Error> {

@@ -30,6 +30,7 @@ mod shared;
 mod staged;
 mod stream;
 mod stream_uses;
+mod tensor_maps;
 mod tools;
 
 pub use libnvvm::LtoOptions;

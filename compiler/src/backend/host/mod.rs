@@ -52,7 +52,7 @@ use crate::{
         },
         symbol,
     },
-    ir::{Circles, Effects, FuncId, FunctionKind, Module, Op, StmtKind, SyncScope, for_each_stmt},
+    ir::{AsyncCopy, Circles, Effects, FuncId, FunctionKind, Module, Op, StmtKind, SyncScope, for_each_stmt},
     request::{CpuThreads, HostCpu, Keep, Options, Request},
     stage::{self, Stage},
 };
@@ -203,6 +203,8 @@ impl Strategy {
         let fibers = match options.cpu_threads {
             // Only threads with stacks can wait for other blocks.
             CpuThreads::Auto | CpuThreads::Loops if of_grid => Some(StackReason::GridBarrier),
+            // Such a wait yields to the other threads of the block.
+            CpuThreads::Auto | CpuThreads::Loops if waits_for_phases(module) => Some(StackReason::Waits),
             CpuThreads::Auto if WaitAnalysis::of(module, &circles).in_module(module) => Some(StackReason::Waits),
             CpuThreads::Auto if plan::warp::divergent_barrier::arms_meet(module) => Some(StackReason::ArmsMeet),
             // A recursive function cannot be cut at its barriers.
@@ -252,6 +254,17 @@ impl Strategy {
         let (kernel, offsets, polling) = (kernel_of(&module)?.0, Offsets::of_shared(&module), Polling::of(&module));
         Ok(Self::Fibers(Box::new(module), kernel, offsets, polling, why))
     }
+}
+
+/// Whether a thread waits for a phase of a barrier in shared memory.
+fn waits_for_phases(module: &Module) -> bool {
+    let mut found = false;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            found |= matches!(stmt.kind, StmtKind::Op { op: Op::AsyncCopy(AsyncCopy::BarrierWait), .. });
+        });
+    }
+    found
 }
 
 /// Whether a recursive function has an operation that synchronizes threads.

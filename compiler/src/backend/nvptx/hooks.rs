@@ -238,7 +238,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             }
             Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
-            Op::AsyncCopy(copy) => copies::emit(emitter, copy, &values).map(|()| Vec::new()),
+            Op::AsyncCopy(copy) => copies::emit(emitter, self.sm, copy, operands),
             Op::Load(hint) => Ok(vec![hints::load(emitter, hint, operands)?]),
             Op::Store(hint) => hints::store(emitter, hint, operands).map(|()| Vec::new()),
             Op::Fault(id) => Ok(vec![fault::raise(self, emitter, id, &values)?]),

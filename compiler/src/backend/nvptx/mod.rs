@@ -9,7 +9,7 @@ mod absolute;
 mod approximate;
 mod atomics;
 mod calls;
-mod copies;
+pub(super) mod copies;
 mod divide;
 mod export;
 mod external;

@@ -23,11 +23,11 @@ const LARGEST_ARRAY: u64 = 1 << 40;
 const SWIZZLE_ALIGN: u64 = 128;
 
 /// A declaration of memory.
-struct Declared {
-    name: String,
-    elem: Scalar,
-    len: u64,
-    align: u64,
+pub(super) struct Declared {
+    pub(super) name: String,
+    pub(super) elem: Scalar,
+    pub(super) len: u64,
+    pub(super) align: u64,
 }
 
 impl FnLowerer<'_> {
@@ -234,7 +234,7 @@ impl FnLowerer<'_> {
     }
 
     /// The array value of declared memory.
-    fn allocate(&mut self, ty: ArrayTy, shape: Vec<i64>, declared: Declared, span: Span) -> Value {
+    pub(super) fn allocate(&mut self, ty: ArrayTy, shape: Vec<i64>, declared: Declared, span: Span) -> Value {
         let Declared { name, elem, len, align } = declared;
         let data = if self.is_dry() || ty.space != Space::Shared {
             self.local_memory(ty.pointer(), LocalArray { name, elem, len, align, span }, span)

@@ -13,7 +13,7 @@ use crate::{
         allocations::NewArray,
         expr::Args,
         lowerer::FnLowerer,
-        object::Static,
+        object::{Exception, Static},
         ty::{ArrayTy, Sites, Ty, shown_path},
         value::{ArrayValue, Atom, LibraryName, Value},
     },
@@ -209,7 +209,7 @@ impl FnLowerer<'_> {
         let message = format!(
             "`{name}` of an array of more than {room} elements of {size} bytes: use `cuda.local.array(shape, dtype)`, or pass an array with a row for each thread"
         );
-        self.no_memory_if(cond, &message, span);
+        self.end_thread_always_if(cond, Exception::builtin("MemoryError", &message), span);
         Some(NewArray { dtype, layout, shape, room })
     }
 

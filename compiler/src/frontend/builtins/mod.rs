@@ -2,6 +2,7 @@
 
 mod arrays;
 mod atomics;
+mod barriers;
 mod cast;
 mod classes;
 mod coop;
@@ -139,6 +140,9 @@ impl FnLowerer<'_> {
             Custom::FArray => self.pointed_array(row, Layout::F, args, span),
             Custom::Callable => self.callable(row, args, span),
             Custom::Copy => self.copied(row, args, span),
+            Custom::Barrier => self.shared_barrier(row, args, span),
+            Custom::BarrierMethod => self.barrier_method(row, args, span),
+            Custom::CopyAsync if args.positional.len() + args.keywords.len() == 3 => self.bulk_copy(row, args, span),
             Custom::CopyAsync => self.copy_async(row, args, span),
             Custom::CopyCommit => self.copy_commit(row, args, span),
             Custom::CopyWait => self.copy_wait(row, args, span),

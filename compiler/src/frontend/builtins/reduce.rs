@@ -200,6 +200,8 @@ impl FnLowerer<'_> {
             return intrinsics::lookup(&format!("weft.cuda.cg.{}.{name}", group.name()));
         } else if let Value::Object(ObjectKind::Matrix(MatrixObject::Tile(_)), _) = value {
             return intrinsics::lookup(&format!("weft.cuda.mma.Tile.{name}"));
+        } else if let Value::Object(ObjectKind::Barrier, _) = value {
+            return intrinsics::lookup(&format!("weft.cuda.Barrier.{name}"));
         } else if value.ty().number().is_some() {
             &["conjugate", "conj", "item", "bit_count", "view"]
         } else {

@@ -249,6 +249,8 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::NdEnumerate
         | ObjectKind::Flat
         | ObjectKind::Swizzled(_)
+        | ObjectKind::Barrier
+        | ObjectKind::MapBox(_)
         | ObjectKind::CTypes
         | ObjectKind::Zip
         | ObjectKind::Reversed

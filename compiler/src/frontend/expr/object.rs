@@ -79,6 +79,8 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
                 | ObjectKind::Swizzled(_)
+                | ObjectKind::Barrier
+                | ObjectKind::MapBox(_)
                 | ObjectKind::CTypes
                 | ObjectKind::Optional
                 | ObjectKind::Range(_)
@@ -101,6 +103,7 @@ impl FnLowerer<'_> {
                 intrinsics::members(&class).collect()
             }
             (ObjectKind::Matrix(MatrixObject::Tile(_)), _) => intrinsics::members("weft.cuda.mma.Tile").collect(),
+            (ObjectKind::Barrier, _) => intrinsics::members("weft.cuda.Barrier").collect(),
             (ObjectKind::Enum(_), _) => vec!["value"],
             (ObjectKind::Weak, _) => vec!["real", "imag"],
             (ObjectKind::Record, [Value::Array(place)]) => {
@@ -127,6 +130,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::NdIndex
                 | ObjectKind::NdEnumerate
                 | ObjectKind::Flat
+                | ObjectKind::MapBox(_)
                 | ObjectKind::Optional
                 | ObjectKind::Enumerate
                 | ObjectKind::Zip

@@ -27,7 +27,7 @@ const LONGEST_STEP: i64 = 1 << 62;
 impl FnLowerer<'_> {
     /// `base[indices]` as a value.
     pub(in crate::frontend) fn subscript(&mut self, base: Value, indices: &[Index], span: Span) -> Value {
-        if let Some(item) = self.text_item(&base, indices, span) {
+        if let Some(item) = self.text_item(&base, indices, span).or_else(|| self.barrier_item(&base, indices, span)) {
             return item;
         }
         match base {

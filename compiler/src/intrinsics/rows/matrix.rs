@@ -1,4 +1,4 @@
-//! Rows of matrix tiles of a warp, and of asynchronous copies to shared memory.
+//! Rows of matrix tiles of a warp, of asynchronous copies to shared memory, and of the barriers that count them.
 
 use super::super::{Custom, Intrinsic, Lowering, Ptx};
 
@@ -17,7 +17,38 @@ pub(super) const MATRIX: &[Intrinsic] = &[
         "`copy_async(to, i, source, j)`: begins to copy the element `source[j]` of an array in global memory to `to[i]` in \
          shared memory. Both have one type, of 4, 8 or 16 bytes: a vector such as `uint32x4` is the fastest. The thread \
          must not access `to[i]` before `copy_wait`, and other threads not before a barrier after it. Elements of other \
-         sizes, and copies between other memories, are copied before it returns.",
+         sizes, and copies between other memories, are copied before it returns. `copy_async(to, source, bar)`: begins \
+         to copy a C-contiguous array in global memory, or a box `tensor_map[i, j]` of `cuda.tensor_map`, to a \
+         C-contiguous array in shared memory with the same type and number of elements. One thread makes the call; the \
+         barrier counts the bytes, for which a thread calls `bar.expect`. Addresses and sizes of arrays are multiples \
+         of 16 bytes; the address that receives a box is a multiple of 128 bytes. Compute capability 9.0 or newer.",
+    ),
+    tile(
+        "weft.cuda.barrier",
+        Custom::Barrier,
+        "`barrier(count, n=None)`: a barrier in shared memory, each of whose phases completes after `count` arrivals and \
+         all expected bytes of copies. `barrier(count, n)`: `n` barriers `bars[i]`; `n` is a compile-time constant up to \
+         256. All threads of the block make the call, outside of loops: it initializes the barriers and synchronizes \
+         the block. Compute capability 8.0 or newer.",
+    ),
+    tile(
+        "weft.cuda.Barrier.arrive",
+        Custom::BarrierMethod,
+        "`arrive()`: arrives at the barrier. The thread's earlier accesses come before the later accesses of threads that \
+         wait for the phase.",
+    ),
+    tile(
+        "weft.cuda.Barrier.expect",
+        Custom::BarrierMethod,
+        "`expect(bytes)`: arrives at the barrier, whose phase also waits for `bytes` bytes of copies. Compute capability \
+         9.0 or newer.",
+    ),
+    tile(
+        "weft.cuda.Barrier.wait",
+        Custom::BarrierMethod,
+        "`wait(phase)`: waits until the phase has completed. Phases are numbered from 0, and only the number's lowest bit \
+         counts: `wait(1)` returns at once for a barrier that has completed no phase. On the CPU, a wait that no thread \
+         of the block can end raises a `RuntimeError`.",
     ),
     tile(
         "weft.cuda.copy_commit",

@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         set_memory_manager,
     )
     from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
+    from weft.cuda._memory.tensor_maps import TensorMap, tensor_map
     from weft.cuda._rules import Effect, Output, like, shaped
     from weft.cuda.cudadrv import devices as devices
     from weft.cuda.cudadrv import driver as driver
@@ -252,6 +253,8 @@ __all__ = [
     "to_device",
     "Type",
     "typeof",
+    "tensor_map",
+    "TensorMap",
     "types",
     "vectorize",
     "vjp",
@@ -283,6 +286,8 @@ _LATER = {
     "MemoryPointer": "weft.cuda._memory.pointers",
     "Module": "weft.cuda._code.modules",
     "PinnedMemory": "weft.cuda._memory.pointers",
+    "tensor_map": "weft.cuda._memory.tensor_maps",
+    "TensorMap": "weft.cuda._memory.tensor_maps",
     "vjp": "weft.cuda._derivatives",
     "Vjp": "weft.cuda._derivatives",
 }

@@ -10,6 +10,7 @@ activemask = KernelName("weft.cuda.activemask")
 all_sync = KernelName("weft.cuda.all_sync")
 any_sync = KernelName("weft.cuda.any_sync")
 ballot_sync = KernelName("weft.cuda.ballot_sync")
+barrier = KernelName("weft.cuda.barrier")
 brev = KernelName("weft.cuda.brev")
 byte_perm = KernelName("weft.cuda.byte_perm")
 cbrt = KernelName("weft.cuda.cbrt")
@@ -77,6 +78,7 @@ __all__ = [
     "all_sync",
     "any_sync",
     "ballot_sync",
+    "barrier",
     "brev",
     "byte_perm",
     "cbrt",

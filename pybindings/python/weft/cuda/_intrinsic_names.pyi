@@ -188,7 +188,10 @@ def reduce_xor_sync(mask: Int, value: Int, /) -> int:
     """`reduce_xor_sync(mask, value)`: the bits that an odd number of lanes in the mask have set. PTX ISA, `redux.sync`."""
 
 def copy_async(to: Any, i: Any, source: Any, j: Any) -> Any:
-    """`copy_async(to, i, source, j)`: begins to copy the element `source[j]` of an array in global memory to `to[i]` in shared memory. Both have one type, of 4, 8 or 16 bytes: a vector such as `uint32x4` is the fastest. The thread must not access `to[i]` before `copy_wait`, and other threads not before a barrier after it. Elements of other sizes, and copies between other memories, are copied before it returns."""
+    """`copy_async(to, i, source, j)`: begins to copy the element `source[j]` of an array in global memory to `to[i]` in shared memory. Both have one type, of 4, 8 or 16 bytes: a vector such as `uint32x4` is the fastest. The thread must not access `to[i]` before `copy_wait`, and other threads not before a barrier after it. Elements of other sizes, and copies between other memories, are copied before it returns. `copy_async(to, source, bar)`: begins to copy a C-contiguous array in global memory, or a box `tensor_map[i, j]` of `cuda.tensor_map`, to a C-contiguous array in shared memory with the same type and number of elements. One thread makes the call; the barrier counts the bytes, for which a thread calls `bar.expect`. Addresses and sizes of arrays are multiples of 16 bytes; the address that receives a box is a multiple of 128 bytes. Compute capability 9.0 or newer."""
+
+def barrier(count: Any, n: Any = None) -> Any:
+    """`barrier(count, n=None)`: a barrier in shared memory, each of whose phases completes after `count` arrivals and all expected bytes of copies. `barrier(count, n)`: `n` barriers `bars[i]`; `n` is a compile-time constant up to 256. All threads of the block make the call, outside of loops: it initializes the barriers and synchronizes the block. Compute capability 8.0 or newer."""
 
 def copy_commit() -> Any:
     """`copy_commit()`: makes a group of the thread's asynchronous copies since its previous group."""
@@ -279,6 +282,7 @@ __all__ = [
     "all_sync",
     "any_sync",
     "ballot_sync",
+    "barrier",
     "brev",
     "byte_perm",
     "cbrt",

@@ -70,6 +70,8 @@ enum Stop {
     Warp(u32),
     /// At a site where it queries the active lanes of its warp.
     Site(u32),
+    /// At a phase of a barrier in shared memory.
+    Phase,
     /// At a barrier of the grid.
     Grid,
     /// At the end of its stack.
@@ -91,6 +93,7 @@ extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
     let stop = match for_whom {
         HostContext::OF_BLOCK => Stop::Block,
         HostContext::AT_SITE => Stop::Site(which),
+        HostContext::AT_PHASE => Stop::Phase,
         HostContext::OF_GRID => Stop::Grid,
         _ => Stop::Warp(which),
     };
@@ -443,6 +446,8 @@ impl Block {
     ) -> Option<ResumeResult> {
         let mut resumed = ResumeResult::default();
         let mut polled = false;
+        let mut waits = false;
+        let changes = async_copies::changes();
         if self.at_grid.is_some_and(|generation| together.grid_generation() != generation) {
             self.at_grid = None;
             go_on(&mut self.states, ThreadState::AtGrid);
@@ -478,6 +483,7 @@ impl Block {
                 Some(Stop::Block) => *state = ThreadState::AtBlock,
                 Some(Stop::Warp(mask)) => *state = ThreadState::AtWarp(mask),
                 Some(Stop::Site(site)) => *state = ThreadState::AtSite(site),
+                Some(Stop::Phase) => *state = ThreadState::AtPhase,
                 Some(Stop::Grid) => *state = ThreadState::AtGrid,
                 Some(Stop::Deep) => {
                     together.give_up(watch);
@@ -492,6 +498,7 @@ impl Block {
             }
             match state {
                 ThreadState::Ready => {}
+                ThreadState::AtPhase => waits = true,
                 ThreadState::AtBlock | ThreadState::AtWarp(_) | ThreadState::AtGrid | ThreadState::Done => {
                     resumed.moved = true;
                 }
@@ -504,6 +511,10 @@ impl Block {
             if unsafe { leaves(watch) } {
                 return None;
             }
+        }
+        if waits {
+            resumed.moved |= changes != async_copies::changes();
+            self.poll_phases(resumed);
         }
         if polled {
             self.answer();
@@ -563,6 +574,28 @@ impl Block {
                     // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                     unsafe { (*thread).telling.context.lanes = lanes };
                 }
+            }
+        }
+    }
+
+    /// Resumes the threads that wait for a phase of a barrier, which test it again. If no other thread can run, they wait
+    /// for ever, and receive that.
+    fn poll_phases(&mut self, resumed: ResumeResult) {
+        let can_run = |state: &ThreadState| match state {
+            ThreadState::Ready | ThreadState::AtSite(_) => true,
+            ThreadState::AtPhase
+            | ThreadState::AtBlock
+            | ThreadState::AtWarp(_)
+            | ThreadState::AtGrid
+            | ThreadState::Done => false,
+        };
+        let is_stuck = !resumed.moved && !self.states.iter().any(can_run);
+        for (index, state) in self.states.iter_mut().enumerate() {
+            if *state == ThreadState::AtPhase {
+                *state = ThreadState::Ready;
+                let thread = self.queue.first.wrapping_add(index);
+                // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
+                unsafe { (*thread).telling.context.lanes = is_stuck.into() };
             }
         }
     }

@@ -131,8 +131,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             }
             Op::AsyncCopy(copy) => {
                 let site = self.instrumentation.as_ref().map_or(0, |checked| checked.site(emitter, SiteKind::Write));
-                copies::emit(emitter, &self.frame.get(), (copy, site), operands)?;
-                Ok(Vec::new())
+                copies::emit(emitter, &self.frame.get(), (copy, site), operands)
             }
             Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not lowered")),
             Op::ActiveMask => Ok(vec![fibers::lanes_here(emitter, self.frame.get().context, self.site())?.into()]),

@@ -42,6 +42,7 @@ _COLLECTIVES = {
     "coalesced_threads",
     "coop",
     "mma",
+    "barrier",
 }
 _WAITS = {
     "cas",

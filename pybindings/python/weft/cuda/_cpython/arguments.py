@@ -10,7 +10,9 @@ import numpy as np
 from weft import _weft
 from weft.cuda._cpython import threads
 from weft.cuda._cpython.arrays import Pointer, Record, array, device_array, dtype_of
+from weft.cuda._cpython.barriers import map_argument
 from weft.cuda._cpython.scalars import SCALARS, number, plain
+from weft.cuda._memory.tensor_maps import TensorMap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def argument(value: Any) -> Any:
     if isinstance(value, tuple):
         items = [argument(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, TensorMap):
+        return map_argument(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         made = object.__new__(type(value))
         for field in dataclasses.fields(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.cuda._cpython import threads
 from weft.cuda._cpython.arrays import Vectors
+from weft.cuda._cpython.barriers import bulk_copy
 from weft.cuda._cpython.names import NAMES, base_of
 
 TYPE_CHECKING = False
@@ -30,13 +31,16 @@ def _is_asynchronous(to: Any, source: Any, thread: threads.Thread) -> bool:
     return any(own is base for base in shared) and not any(given is base for base in (*shared, *block.own))
 
 
-def copy_async(to: Any, i: Any, source: Any, j: Any) -> None:
-    """Begin to copy an element."""
+def copy_async(to: Any, i: Any, source: Any, *j: Any) -> None:
+    """Begin to copy an element, or an array or box with a barrier: `copy_async(to, source, bar)`."""
+    if not j:
+        bulk_copy(to, i, source)
+        return
     thread = threads.current()
     if _is_asynchronous(to, source, thread):
-        thread.copies.append((to, i, source, j))
+        thread.copies.append((to, i, source, *j))
     else:
-        to[i] = source[j]
+        to[i] = source[j[0]]
 
 
 def copy_commit() -> None:

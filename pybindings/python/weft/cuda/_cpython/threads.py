@@ -41,6 +41,7 @@ class Block:
         self.index = index
         self.dynamic = np.full(dynamic_bytes, 0xCD, np.uint8)
         self.arrays: dict[Any, Any] = {}
+        self.barriers: dict[Any, Any] = {}
         self.own: list[Any] = []  # the memory of local and constant arrays
         self.threads: list[Thread] = []
         self.alive = self.arrived = 0  # numbers of threads that have not returned, and of those at a barrier
@@ -321,6 +322,10 @@ class Scheduler:
             self._give(following)
             self._receive(thread)
         return collective.result
+
+    def resume(self, group: list[Thread]) -> None:
+        """Let threads run that wait for what the running thread has done."""
+        self._go_on([thread for thread in group if not thread.ended and thread not in self.ready])
 
     def _loaded(self) -> None:
         thread = _CURRENT.thread
