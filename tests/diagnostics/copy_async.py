@@ -7,7 +7,7 @@ from weft import cuda, float32
 @cuda.jit
 def copy_async(a, b, n):
     s = cuda.shared.array(32, float32)
-    cuda.copy_async(s, 0, a)  # error: [E0206] "takes 4 arguments"
+    cuda.copy_async(s, 0)  # error: [E0206] "takes 4 arguments"
     cuda.copy_async(s, 0, n, 0)  # error: [E0205] "no overload"
     cuda.copy_async(s, (0, 0), a, 0)  # error: [E0208] "2 indices for an array of 1 dimension"
     cuda.copy_wait(n)  # error: [E0210] "compile-time integer from 0 to 255"

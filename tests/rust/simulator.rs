@@ -31,6 +31,19 @@ const REFUSED: &[(&str, &str)] = &[
     ("memory/local_array.py", "of local memory"),
 ];
 
+/// Kernels with barriers in shared memory, which the simulator refuses.
+const UNREAD: &[&str] = &["memory/bulk_copies.py", "memory/shared_barriers.py"];
+
+/// The fault of a kernel that the simulator does not read as expected.
+fn misread(path: &str, error: Option<String>) -> Option<String> {
+    let is_refused = UNREAD.iter().any(|name| path.ends_with(name));
+    match error {
+        Some(error) if is_refused && error.ends_with("is not supported") => None,
+        None if is_refused => Some(format!("{path}: the simulator reads it")),
+        other => other,
+    }
+}
+
 /// The PTX of a kernel.
 pub(crate) fn ptx(path: &str, sm: &str) -> Result<String, String> {
     let header = Header::read(&read(path))?;
@@ -66,7 +79,7 @@ fn the_simulator_runs_every_kernel() {
         let module = match parse(&path, &ptx) {
             Ok(module) => module,
             Err(fault) => {
-                faults.push(fault);
+                faults.extend(misread(&path, Some(fault)));
                 continue;
             }
         };
@@ -86,7 +99,7 @@ fn the_simulator_reads_the_ptx_for_newer_gpus() {
     let mut faults = Vec::new();
     for path in files(&["tests/kernels"], "py") {
         let ptx = ptx(&path, "sm_120").unwrap_or_else(|error| panic!("{path}: {error}"));
-        faults.extend(parse(&path, &ptx).err());
+        faults.extend(misread(&path, parse(&path, &ptx).err()));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

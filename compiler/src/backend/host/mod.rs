@@ -204,7 +204,7 @@ impl Strategy {
             // Only threads with stacks can wait for other blocks.
             CpuThreads::Auto | CpuThreads::Loops if of_grid => Some(StackReason::GridBarrier),
             // Such a wait yields to the other threads of the block.
-            CpuThreads::Auto | CpuThreads::Loops if waits_for_phases(module) => Some(StackReason::Waits),
+            CpuThreads::Auto | CpuThreads::Loops if waits_for_phases(module) => Some(StackReason::Phases),
             CpuThreads::Auto if WaitAnalysis::of(module, &circles).in_module(module) => Some(StackReason::Waits),
             CpuThreads::Auto if plan::warp::divergent_barrier::arms_meet(module) => Some(StackReason::ArmsMeet),
             // A recursive function cannot be cut at its barriers.

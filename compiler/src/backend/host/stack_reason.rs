@@ -7,6 +7,8 @@ pub(super) enum StackReason {
     GridBarrier,
     /// A thread may wait in a loop for another thread.
     Waits,
+    /// A thread waits for a phase of a barrier in shared memory.
+    Phases,
     /// Lanes may meet at a warp barrier from different positions.
     ArmsMeet,
     /// A recursive function synchronizes threads.
@@ -27,6 +29,7 @@ impl StackReason {
         match self {
             Self::GridBarrier => "threads wait for other blocks at a barrier of the grid",
             Self::Waits => "a thread may wait in a loop for what another thread writes",
+            Self::Phases => "a thread waits for a phase of a barrier in shared memory",
             Self::ArmsMeet => "lanes may meet at a warp barrier from different positions",
             Self::RecursiveBarrier => "a recursive function synchronizes threads",
             Self::Requested => "an option requires it",

@@ -126,7 +126,7 @@ impl FnLowerer<'_> {
         }
         let (barrier, _) = args.positional.remove(0);
         let Some(word) = one_barrier(&barrier) else {
-            let message = format!("`{}` takes one barrier: select it by `[i]`", shown_path(row.path));
+            let message = format!("`{}` is a method of one barrier: select it by `[i]`", shown_path(row.path));
             return self.error(Code::NoMatchingOverload, span, message);
         };
         let data = word.data;
@@ -206,10 +206,13 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        let counter = one_barrier(&barrier).map(|word| word.data);
-        let (Ok((to, swizzle)), Some(counter)) = (array_of(to), counter) else {
-            return self.no_overload(row, &types, span);
+        let Some(counter) = one_barrier(&barrier).map(|word| word.data) else {
+            let message =
+                format!("the third argument of `{}` is a barrier, not {}", shown_path(row.path), barrier.ty());
+            let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+            return self.report(diagnostic.help("an element is copied by `cuda.copy_async(to, i, source, j)`"));
         };
+        let Ok((to, swizzle)) = array_of(to) else { return self.no_overload(row, &types, span) };
         if to.ty.space != Space::Shared || to.ty.layout != Layout::C {
             let message = format!("`{}` copies to a C-contiguous array in shared memory", shown_path(row.path));
             return self.error(Code::NoMatchingOverload, span, message);
@@ -223,6 +226,11 @@ impl FnLowerer<'_> {
                     return self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).help(help));
                 }
                 return self.box_copy((&to, counter), &of, items, span);
+            }
+            Value::Object(ObjectKind::Struct(class), _) if let Some(of) = BoxType::of_class(class) => {
+                let message = format!("`{}` copies a box of the tensor map, not {of}", shown_path(row.path));
+                let diagnostic = Diagnostic::error(Code::NoMatchingOverload, span, message);
+                return self.report(diagnostic.help("select a box by its first indices: `tensor_map[i, j]`"));
             }
             Value::Array(source) if swizzle.is_none() => source,
             Value::Array(_)

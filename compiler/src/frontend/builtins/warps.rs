@@ -6,6 +6,7 @@ use crate::{
     diagnostic::Code,
     frontend::{
         expr::Args,
+        function::count,
         lowerer::FnLowerer,
         object::ObjectKind,
         promote,
@@ -61,8 +62,8 @@ impl FnLowerer<'_> {
         }
         fits &= bound.iter().take(needed).all(Option::is_some);
         if !fits {
-            let takes = if needed == N { format!("{N}") } else { format!("{needed} to {N}") };
-            self.error(Code::ArgumentCount, span, format!("`{name}` takes {takes} arguments, not {given}"));
+            let takes = if needed == N { count(N, "argument") } else { format!("{needed} to {N} arguments") };
+            self.error(Code::ArgumentCount, span, format!("`{name}` takes {takes}, not {given}"));
             return None;
         }
         Some(bound)

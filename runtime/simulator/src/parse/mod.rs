@@ -367,6 +367,9 @@ impl Parser {
             let base = self.operand()?;
             let (base, offset) =
                 if let Operand::Offset(name, offset) = base { (Operand::Name(name), offset) } else { (base, 0) };
+            if self.is_mark(',') {
+                return self.error("an address with coordinates, of a tensor, is not supported");
+            }
             self.expect(']')?;
             return Ok(Operand::Address(Box::new(base), offset));
         }

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from harness import launch
+import weft
+from harness import launch, module
 from weft import cuda
+from weft.errors import CompileError
 
 STAGES = 3
 
@@ -215,8 +217,6 @@ def kernel(boxes, first, out):
     ],
 )
 def test_boxes_of_each_type(extents, box, first, dtype, swizzle):
-    from harness import module
-
     x = np.random.default_rng(7).integers(1, 100, extents).astype(dtype)
     text = "" if swizzle is None else f", swizzle={swizzle}"
     nbytes = int(np.prod(box)) * x.itemsize
@@ -236,8 +236,6 @@ def test_a_map_of_a_view():
     x = np.arange(48 * 64, dtype=np.float32).reshape(48, 64)
     view = cuda.to_device(x)[4::3, 8:40]
     out = np.zeros((4, 8), np.float32)
-    from harness import module
-
     kernel = module(BOXES.format(shape=(4, 8), dtype="float32", swizzle="", nbytes=128)).kernel
     kernel[1, 32](cuda.tensor_map(view, (4, 8)), (2, 28), out)
     expected = np.zeros((4, 8), np.float32)
@@ -260,3 +258,63 @@ def test_a_map_of_a_view():
 def test_maps_that_there_are_not(shape, dtype, box, swizzle, message):
     with pytest.raises(ValueError, match=message):
         cuda.tensor_map(cuda.to_device(np.zeros(shape, dtype)), box, swizzle)
+
+
+T = cuda.mma.tile(32, 32, 16, a=np.float16, b=np.float16, c=np.float32)
+
+
+@cuda.jit
+def product(a, b, c, n_steps):
+    """One warp copies boxes of A and B, three stages ahead; four warps multiply them."""
+    x = cuda.shared.array((STAGES, 64, 32), np.float16)
+    y = cuda.shared.array((STAGES, 32, 64), np.float16)
+    full, empty = cuda.barrier(1, STAGES), cuda.barrier(4, STAGES)
+    warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+    i, j = cuda.blockIdx.y * 64, cuda.blockIdx.x * 64
+    if warp == 4:
+        if lane == 0:
+            for s in range(n_steps):
+                empty[s % STAGES].wait(s // STAGES & 1 ^ 1)
+                bar = full[s % STAGES]
+                bar.expect(x[0].nbytes + y[0].nbytes)
+                cuda.copy_async(x[s % STAGES], a[i, s * 32], bar)
+                cuda.copy_async(y[s % STAGES], b[s * 32, j], bar)
+    else:
+        row, column = warp // 2 * 32, warp % 2 * 32
+        acc = T.zeros()
+        for s in range(n_steps):
+            full[s % STAGES].wait(s // STAGES & 1)
+            for k in range(0, 32, 16):
+                acc = T.mma(T.a(x[s % STAGES], row, k), T.b(y[s % STAGES], k, column), acc)
+            cuda.syncwarp()
+            if lane == 0:
+                empty[s % STAGES].arrive()
+        T.store(c, i + row, j + column, acc)
+
+
+@pytest.mark.parametrize("k", [32, 160, 256])
+def test_a_producer_and_four_consumers(k):
+    rng = np.random.default_rng(k)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((128, k), (k, 192)))
+    maps = cuda.tensor_map(cuda.to_device(a), (64, 32)), cuda.tensor_map(cuda.to_device(b), (32, 64))
+    c = np.zeros((128, 192), np.float32)
+    product[(3, 2), 160](*maps, c, k // 32)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_sms_without_the_instructions_are_an_error():
+    types = (weft.float32[:, ::1], weft.float32[:, ::1])
+    assert "mbarrier.test_wait" in cuda.compile_ptx(handed_on.py_func, types, cc=(8, 0))[0]
+    assert "mbarrier.try_wait" in cuda.compile_ptx(handed_on.py_func, types, cc=(9, 0))[0]
+    with pytest.raises(CompileError, match=r"`mbarrier.* needs `sm_80` or newer"):
+        cuda.compile_ptx(handed_on.py_func, types, cc=(7, 5))
+    types = (weft.float32[:, ::1], weft.float32[::1])
+    with pytest.raises(CompileError, match=r"`mbarrier\.arrive\.expect_tx.* needs `sm_90` or newer"):
+        cuda.compile_ptx(row_sums.py_func, types, cc=(8, 0))
+
+
+def test_the_sanitizer_refuses_barriers():
+    sanitized = cuda.jit(sanitize="all")(handed_on.py_func)
+    x = np.zeros((2, 32), np.float32)
+    with pytest.raises(CompileError, match="the sanitizer cannot check kernels with `cuda.barrier`"):
+        sanitized[1, 64](x, x)
