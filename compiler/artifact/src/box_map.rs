@@ -28,6 +28,9 @@ const LARGEST_SIZE: u32 = 256;
 /// The bytes that a row of a box is a multiple of.
 const ROW_BYTES: u64 = 16;
 
+/// The least bytes of a box: an H200 stops a kernel that copies boxes of 64 or 96 bytes.
+const LEAST_BYTES: u64 = 128;
+
 /// The part of a tensor map that is known at compile time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxType {
@@ -55,6 +58,10 @@ impl BoxType {
         let row = u64::from(sizes.last().copied().unwrap_or(0)) * scalar.size_bytes();
         if row % ROW_BYTES != 0 {
             return Err(format!("a row of a box is a multiple of {ROW_BYTES} bytes, not {row} bytes"));
+        }
+        let bytes = sizes.iter().fold(scalar.size_bytes(), |bytes, &size| bytes.saturating_mul(u64::from(size)));
+        if bytes < LEAST_BYTES {
+            return Err(format!("a box has at least {LEAST_BYTES} bytes, not {bytes}"));
         }
         if !matches!(swizzle, 0 | 32 | 64 | 128) {
             return Err(format!("a swizzle is 32, 64 or 128 bytes wide, not {swizzle}"));
@@ -133,7 +140,7 @@ impl BoxMap {
     }
 
     /// The map in memory.
-    pub fn of_words(words: &[u64; MAP_BYTES / 8]) -> Self {
+    pub fn read(words: &[u64; MAP_BYTES / 8]) -> Self {
         let each = |first: usize| std::array::from_fn(|dim| words[first + dim]);
         Self {
             data: words[0],
@@ -163,14 +170,15 @@ mod tests {
         assert_eq!(ty.to_string(), "TensorMap(float16, (4, 64), 128)");
         let Some(ArgType::Struct(class, _)) = ty.arg() else { panic!("a map is an object") };
         assert_eq!(BoxType::of_class(class), Some(ty));
-        let ty = BoxType::new(Scalar::I8, vec![32], 0).expect("is a type");
+        let ty = BoxType::new(Scalar::I8, vec![128], 0).expect("is a type");
         let arg = ty.arg().expect("there is room");
-        assert_eq!(arg.to_string(), "TensorMap(int8, (32,), 0)");
+        assert_eq!(arg.to_string(), "TensorMap(int8, (128,), 0)");
         let ArgType::Struct(class, _) = arg else { panic!("a map is an object") };
         assert_eq!(BoxType::of_class(class), Some(ty));
         assert!(BoxType::new(Scalar::F32, vec![3], 0).is_err());
         assert!(BoxType::new(Scalar::F32, vec![512, 4], 0).is_err());
         assert!(BoxType::new(Scalar::F32, vec![64], 128).is_err());
+        assert!(BoxType::new(Scalar::F32, vec![6, 4], 0).is_err());
     }
 
     #[test]
@@ -184,7 +192,7 @@ mod tests {
             strides: [5, 6, 7, 8, 16],
             sizes: [1, 256, 3, 4, 64],
         };
-        assert_eq!(BoxMap::of_words(&map.words()), map);
+        assert_eq!(BoxMap::read(&map.words()), map);
         assert_eq!(map.box_bytes(), 256 * 3 * 4 * 64 * 16);
     }
 }

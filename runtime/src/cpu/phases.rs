@@ -114,7 +114,7 @@ impl BulkCopy {
             Self::Box { to, map, indices } => {
                 // SAFETY: the launch has the address of a map as an argument, which lives until the launch has ended.
                 let words = unsafe { ptr::read_unaligned(at(map).cast::<[u64; MAP_BYTES / 8]>()) };
-                let map = BoxMap::of_words(&words);
+                let map = BoxMap::read(&words);
                 copy_box(to, &map, indices);
                 map.box_bytes()
             }

@@ -27,11 +27,11 @@ class TensorMap:
     words: DeviceNDArray
 
     if TYPE_CHECKING:
-        array: DeviceNDArray
-        box: tuple[int, ...]
-        swizzle: int | None
 
         def __getitem__(self, index: Any) -> Any: ...
+
+    def _describe(self, array: DeviceNDArray, box: tuple[int, ...], swizzle: int | None) -> None:
+        self.array, self.box, self.swizzle = array, box, swizzle
 
     def __repr__(self) -> str:
         return f"cuda.tensor_map(<{self.array.dtype} {self.array.shape}>, {self.box}, swizzle={self.swizzle})"
@@ -51,7 +51,8 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
         last dimension is contiguous; the address and the other strides are multiples of 16 bytes. The map refers to
         its memory and keeps it alive.
     box
-        The extents of a box, one for each dimension, from 1 to 256 elements. A row of a box is a multiple of 16 bytes.
+        The extents of a box, one for each dimension, from 1 to 256 elements. A row of a box is a multiple of 16 bytes,
+        a box at least 128 bytes.
     swizzle
         The width in bytes of the swizzle of the shared array that receives the boxes: 32, 64 or 128, which is the size
         of a row. ``None`` for an array without a swizzle.
@@ -91,14 +92,14 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
 
     """
     given = array if isinstance(array, DeviceNDArray) else as_cuda_array(array)
-    sizes = (box,) if isinstance(box, (int, np.integer)) else tuple(box)
+    sizes: tuple[Any, ...] = (box,) if isinstance(box, (int, np.integer)) else tuple(box)
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 < size <= 256:
+        if not isinstance(size, (int, np.integer)) or not 0 < size <= 256:
             msg = f"an extent of a box is an integer from 1 to 256, not {size!r}"
             raise ValueError(msg)
     name, words = _weft.tensor_map(given, [int(size) for size in sizes], 0 if swizzle is None else swizzle)
     made = _class_of(name)(to_device(np.frombuffer(bytes(words), np.uint8)))
-    made.array, made.box, made.swizzle = given, tuple(int(size) for size in sizes), swizzle
+    made._describe(given, tuple(int(size) for size in sizes), swizzle)
     return made
 
 
