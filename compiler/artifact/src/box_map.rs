@@ -56,7 +56,7 @@ impl BoxType {
             return Err(format!("an extent of a box is 1 to {LARGEST_SIZE}, not {size}"));
         }
         let row = u64::from(sizes.last().copied().unwrap_or(0)) * scalar.size_bytes();
-        if row % ROW_BYTES != 0 {
+        if !row.is_multiple_of(ROW_BYTES) {
             return Err(format!("a row of a box is a multiple of {ROW_BYTES} bytes, not {row} bytes"));
         }
         let bytes = sizes.iter().fold(scalar.size_bytes(), |bytes, &size| bytes.saturating_mul(u64::from(size)));

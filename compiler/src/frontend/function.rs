@@ -188,7 +188,9 @@ impl<'a> FnLowerer<'a> {
                 self.b.op(Op::AsyncCopy(AsyncCopy::BoxMap), Vec::new(), args, span);
             }
             ArgType::Tuple(items) | ArgType::Struct(_, items) => {
-                items.iter().for_each(|item| self.acquire_maps(item, locals, span));
+                for item in items {
+                    self.acquire_maps(item, locals, span);
+                }
             }
             ArgType::Value(_)
             | ArgType::Array(_)

@@ -107,8 +107,8 @@ fn is_aligned(scratch: u64, words: &[u64]) -> bool {
         [AsyncCopyRecord::TO, AsyncCopyRecord::FROM, AsyncCopyRecord::INDICES].map(|word| words[word]);
     let to = to.wrapping_sub(scratch);
     match words[AsyncCopyRecord::WHAT] {
-        AsyncCopyRecord::BULK => (to | from | bytes) % BULK_ALIGN == 0,
-        AsyncCopyRecord::BOX => to % BOX_ALIGN == 0,
+        AsyncCopyRecord::BULK => (to | from | bytes).is_multiple_of(BULK_ALIGN),
+        AsyncCopyRecord::BOX => to.is_multiple_of(BOX_ALIGN),
         _ => true,
     }
 }

@@ -51,11 +51,13 @@ pub(in crate::backend) fn text(sm: u32, copy: AsyncCopy) -> String {
     let name = copy.ptx();
     match copy {
         AsyncCopy::BarrierInit { barriers } => {
-            let mut text: String = (0..barriers).map(|at| format!("{name} [$0+{}], $1;\n", 8 * at)).collect();
+            let mut lines: Vec<String> = (0..barriers).map(|at| format!("{name} [$0+{}], $1;", 8 * at)).collect();
             if sm >= BULK {
-                text.push_str("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;");
+                lines.extend(
+                    ["fence.mbarrier_init.release.cluster;", "fence.proxy.async.shared::cta;"].map(str::to_owned),
+                );
             }
-            text
+            lines.join("\n")
         }
         AsyncCopy::BarrierArrive => format!("{{\n.reg .b64 state;\n{name} state, [$0];\n}}"),
         AsyncCopy::BarrierExpect => format!("{name} _, [$0], $1;"),

@@ -57,7 +57,11 @@ pub(crate) fn emit<'ctx>(
                 words.push(builder.build_int_z_extend(value, long, "")?.into());
                 continue;
             }
-            _ => return internal("a copy of other operands"),
+            BasicValueEnum::ArrayValue(_)
+            | BasicValueEnum::FloatValue(_)
+            | BasicValueEnum::StructValue(_)
+            | BasicValueEnum::VectorValue(_)
+            | BasicValueEnum::ScalableVectorValue(_) => return internal("a copy of other operands"),
         };
         if let AsyncCopy::Element { bytes } = copy {
             // An invalid address faults here, at the line of the copy.
