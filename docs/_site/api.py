@@ -55,12 +55,13 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     ),
     "memory": (
         "Manage memory",
-        "Page-locked, mapped and managed memory, memory of other processes, and allocators.",
+        "Page-locked, mapped and managed memory, memory of other processes, allocators, and tensor maps.",
         [
             *("pinned", "pinned_array", "pinned_array_like", "mapped", "mapped_array", "mapped_array_like"),
             *("managed_array", "open_ipc_array", "IpcHandle", "MemoryPointer", "MappedMemory", "PinnedMemory"),
             *("MemoryInfo", "defer_cleanup", "set_memory_manager", "BaseCUDAMemoryManager"),
             *("HostOnlyCUDAMemoryManager", "GetIpcHandleMixin"),
+            *("tensor_map", "TensorMap"),
         ],
     ),
     "random": (

@@ -376,18 +376,6 @@ impl FnLowerer<'_> {
 
 /// The word of a value that is one barrier.
 fn one_barrier(value: &Value) -> Option<&ArrayValue> {
-    match value {
-        Value::Object(ObjectKind::Barrier, items) => match items.as_slice() {
-            [Value::Array(word)] if word.ty.ndim == 0 => Some(word),
-            _ => None,
-        },
-        Value::Scalar(..)
-        | Value::Complex(..)
-        | Value::Int(_)
-        | Value::Bool(_)
-        | Value::Array(_)
-        | Value::Object(..)
-        | Value::Static(_)
-        | Value::Poison => None,
-    }
+    let Value::Object(ObjectKind::Barrier, items) = value else { return None };
+    if let [Value::Array(word)] = items.as_slice() { Some(word).filter(|word| word.ty.ndim == 0) } else { None }
 }
