@@ -9,6 +9,7 @@ import numpy as np
 from weft import _weft
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import as_cuda_array, to_device
+from weft.cuda._streams import default_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
     array
         A device array, or an object with ``__cuda_array_interface__``, of 1 to 5 dimensions and real numbers. The
         last dimension is contiguous; the address and the other strides are multiples of 16 bytes. The map refers to
-        its memory and keeps it alive.
+        its memory and keeps it alive: keep the map until kernels in streams other than the default stream have ended.
     box
         The extents of a box, one for each dimension, from 1 to 256 elements. A row of a box is a multiple of 16 bytes,
         a box at least 128 bytes.
@@ -92,6 +93,9 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
 
     """
     given = array if isinstance(array, DeviceNDArray) else as_cuda_array(array)
+    if given.device != (current := _weft.current_device_id()):
+        msg = f"the array is on device {given.device}, and device {current} is current: select the array's device"
+        raise ValueError(msg)
     sizes: tuple[Any, ...] = (box,) if isinstance(box, (int, np.integer)) else tuple(box)
     for size in sizes:
         if not isinstance(size, (int, np.integer)) or not 0 < size <= 256:
@@ -99,6 +103,8 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
             raise ValueError(msg)
     name, words = _weft.tensor_map(given, [int(size) for size in sizes], 0 if swizzle is None else swizzle)
     made = _class_of(name)(to_device(np.frombuffer(bytes(words), np.uint8)))
+    # Kernels in any stream may use the map.
+    default_stream().synchronize()
     made._describe(given, tuple(int(size) for size in sizes), swizzle)
     return made
 
