@@ -223,7 +223,9 @@ pub struct HostContext {
     pub seen: *const HostSeen,
     /// Multiplies the matrices of a warp. Takes the [code](crate::MatrixTile::code) of the tile, and the addresses of
     /// arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
-    /// the result replaces.
+    /// the result replaces. For a tile of a warpgroup, the [layouts](crate::SharedMatrix::code) of A and B come first. An
+    /// operand with a layout has instead of words two arrays of 64-bit values: the address of its first row, and the column
+    /// in it. Before the accumulators is the number of the warp in the warpgroup.
     pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
     /// An asynchronous copy, or an operation of a barrier. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord). Returns 0
     /// for a wait that cannot end and for a copy that is not aligned, else 1.

@@ -10,7 +10,7 @@ mod nvptx;
 #[cfg(test)]
 mod testing;
 
-use std::{fmt::Write, sync::Arc};
+use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use weft_artifact::{Artifact, CodeFormat, Fault, Faults, HostEntry, Kernel, Slot, SlotType, SourceLocation};
 
@@ -182,13 +182,15 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     }
 }
 
-/// Checks that an SM has the instructions of the module's products of matrices and of its asynchronous copies.
+/// Checks that an SM has the instructions of the module's products of matrices of a warp and of its asynchronous copies.
 fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<(), Diagnostic> {
     let mut found = Ok(());
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
-            let instruction = if let StmtKind::Op { op: Op::Multiply(tile), .. } = &stmt.kind {
-                format!("{};", tile.ptx())
+            let instruction = if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
+                && !product.tile.is_of_warpgroup()
+            {
+                format!("{};", product.tile.ptx())
             } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind {
                 nvptx::copies::text(number, *copy)
             } else {
@@ -207,14 +209,33 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
     found
 }
 
+/// The PTX that decides about the suffix of an SM and the ISA version, and its spans: the program's own, products of a
+/// warpgroup, barriers in shared memory and the copies that they count.
+fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
+    let inline = module.inline_ptx.iter().map(|(_, ptx)| (Cow::from(&ptx.text), ptx.span));
+    let mut found: Vec<_> = inline.collect();
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
+                && product.tile.is_of_warpgroup()
+            {
+                found.push((format!("{};", product.tile.ptx()).into(), stmt.span));
+            } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind
+                && copy.has_barrier()
+            {
+                found.push((nvptx::copies::text(number, *copy).into(), stmt.span));
+            }
+        });
+    }
+    found
+}
+
 /// Chooses the target suffix and the ISA version of the PTX for an SM.
 fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
     let driver = request.options.driver_isa;
-    let copies = barrier_ptx(module, number);
-    let inline = module.inline_ptx.iter().map(|(_, ptx)| ptx.text.as_str());
-    let snippets = inline.chain(copies.iter().map(String::as_str));
-    needs::choose(number, suffix, driver, snippets).map_err(|(place, lacks)| {
-        let span = module.inline_ptx.iter().nth(place).map_or_else(Span::default, |(_, ptx)| ptx.span);
+    let snippets = deciding_ptx(module, number);
+    needs::choose(number, suffix, driver, snippets.iter().map(|(text, _)| text.as_ref())).map_err(|(place, lacks)| {
+        let span = snippets.get(place).map_or_else(Span::default, |(_, span)| *span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());
         match lacks.why {
             NeedsError::Driver { .. } => return diagnostic.help("update NVIDIA's driver, or do not use the operation"),
@@ -232,21 +253,6 @@ fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static
         }
         diagnostic.help("compile for a target that supports it, or do not use the operation")
     })
-}
-
-/// The PTX of the module's barriers in shared memory and of the copies that they count.
-fn barrier_ptx(module: &Module, number: u32) -> Vec<String> {
-    let mut texts = Vec::new();
-    for (_, function) in module.functions.iter() {
-        for_each_stmt(&function.body, &mut |stmt| {
-            if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind
-                && copy.has_barrier()
-            {
-                texts.push(nvptx::copies::text(number, *copy));
-            }
-        });
-    }
-    texts
 }
 
 /// The local arrays of all functions.

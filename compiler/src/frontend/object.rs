@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{ClassId, ClassKind, DType, FaultArg, MatrixPart, MatrixTile, Scalar, Time, Vector};
+use weft_artifact::{ClassId, ClassKind, DType, FaultArg, MatrixPart, MatrixTile, Scalar, SharedMatrix, Time, Vector};
 
 use super::{
     print::spec::FormatPart,
@@ -178,13 +178,16 @@ pub(super) fn site_of(value: &Value) -> Option<&Site> {
     }
 }
 
-/// A matrix tile of a warp, or a fragment: a lane's part of a matrix.
+/// A matrix tile of a warp or a warpgroup, or an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MatrixObject {
     /// A tile.
     Tile(MatrixTile),
-    /// A fragment of A or B.
+    /// A fragment of A or B: a lane's part of it, in registers.
     Fragment(MatrixTile, MatrixPart),
+    /// A or B in swizzled shared memory, for a tile of a warpgroup. The items are an array whose data are the matrix's
+    /// first row, and the matrix's first column in that row.
+    Shared(MatrixTile, MatrixPart, SharedMatrix),
 }
 
 /// A set of threads: CUDA's cooperative groups.

@@ -473,6 +473,9 @@ impl fmt::Display for Ty {
                     ObjectKind::Matrix(MatrixObject::Fragment(tile, part)) => {
                         return write!(f, "fragment {part:?} of {tile}");
                     }
+                    ObjectKind::Matrix(MatrixObject::Shared(tile, part, _)) => {
+                        return write!(f, "shared matrix {part:?} of {tile}");
+                    }
                     ObjectKind::Formatted(_) => return f.write_str("formatted string"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,

@@ -4,7 +4,7 @@
 //! results, the memory that it accesses, and which threads must reach it together. A new operation is a variant with
 //! its row here, and its instructions in the `op` of each back end.
 
-use weft_artifact::{MatrixTile, Scalar};
+use weft_artifact::{MatrixProduct, Scalar};
 
 use super::{
     AsyncCopy, CallSiteId, Check, Clock, ConstantId, ExprId, ExternalId, FaultId, LoadHint, MatrixLoad, PtxId, Shuffle,
@@ -45,15 +45,17 @@ pub enum Op {
     MatchAll,
     /// `redux.sync`: a reduction of the values of the lanes in the mask.
     WarpReduce(WarpReduction),
-    /// `mma.sync`: the product of two matrices, added to a third one, by all lanes of the warp. The operands are a lane's
-    /// words of A, its words of B, and its accumulators; the results are its accumulators.
-    Multiply(MatrixTile),
+    /// `mma.sync` or `wgmma.mma_async`: the product of two matrices, added to a third one, by all lanes of the warp, or of
+    /// the four warps of a warpgroup. The operands are a lane's words of A, its words of B, and its accumulators; the
+    /// results are its accumulators. An operand in shared memory has instead of words a pointer to the first element of its
+    /// first row and the column in this row; after these a product of a warpgroup has the number of the lane's warp.
+    Multiply(MatrixProduct),
     /// `ldmatrix`: loads matrices of 8 by 8 elements of 16 bits from shared memory. Each lane has the address of a row.
     /// Only code for a GPU uses it.
     MatrixLoad(MatrixLoad),
     /// [`Op::Multiply`] of a warp whose lanes' operands are in cells: the addresses of the first lane's cells. The
     /// results replace the accumulators. Only code for the host uses it.
-    MultiplyCells(MatrixTile),
+    MultiplyCells(MatrixProduct),
     /// `activemask`: the active lanes of the warp. On a GPU it does not synchronize the warp.
     ActiveMask,
     /// Gathers one bit of each of the 32 bytes at a pointer into an integer, the lowest byte first. Only code for the
@@ -381,7 +383,7 @@ impl Op {
                 ..OF_WARP
             },
             Self::WarpReduce(reduction) => reduction.row(),
-            Self::Multiply(_) => warp_op::MULTIPLY,
+            Self::Multiply(product) => warp_op::multiply(product),
             Self::MatrixLoad(load) => load.row(),
             Self::MultiplyCells(_) => {
                 OpRow { name: "multiply_cells", operands: &[Operand::Rest], memory: Memory::All, ..ORDERS }
@@ -613,8 +615,8 @@ impl std::fmt::Display for Op {
         if let Self::AsyncCopy(AsyncCopy::BarrierInit { barriers }) = self {
             write!(f, ".{barriers}")?;
         }
-        if let Self::Multiply(tile) | Self::MultiplyCells(tile) = self {
-            write!(f, ".{tile}")?;
+        if let Self::Multiply(product) | Self::MultiplyCells(product) = self {
+            write!(f, ".{product}")?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Warp operations.
 
-use weft_artifact::Scalar;
+use weft_artifact::{MatrixProduct, Scalar};
 
 use super::{Elements, Memory, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
@@ -59,8 +59,16 @@ pub enum MatrixLoad {
 }
 
 /// The row of a product of matrices. The tile gives the numbers and types of operands and results.
-pub(super) const MULTIPLY: OpRow =
-    OpRow { name: "multiply", operands: &[Operand::Rest], results: &[Operand::Rest], ptx: &["mma.sync"], ..OF_WARP };
+pub(super) const fn multiply(product: MatrixProduct) -> OpRow {
+    OpRow {
+        name: "multiply",
+        operands: &[Operand::Rest],
+        results: &[Operand::Rest],
+        memory: if product.reads_memory() { Memory::Reads } else { Memory::None },
+        ptx: if product.tile.is_of_warpgroup() { &["wgmma.mma_async"] } else { &["mma.sync"] },
+        ..OF_WARP
+    }
+}
 
 /// The row of operations that synchronize a warp. In CUDA, only a warp's barriers order memory accesses, but kernels
 /// rely on more.

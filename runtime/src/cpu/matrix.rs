@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use weft_artifact::{MatrixPart, MatrixTile, Scalar, matrix_product as product};
+use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix, matrix_product as product};
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -13,9 +13,14 @@ const LANES: usize = 32;
 /// # Safety
 ///
 /// The code is that of a tile, there is an address for each word and accumulator, and each is that of 32 values of the
-/// type of the word or the accumulator, which no other thread accesses meanwhile.
+/// type of the word or the accumulator, which no other thread accesses meanwhile. The matrices of a warpgroup that are in
+/// shared memory are those of its layouts, and no thread writes them meanwhile.
 pub(super) unsafe extern "C" fn multiply(code: u64, cells: *const *mut u8) {
     let Some(tile) = MatrixTile::of_code(code) else { return };
+    if tile.is_of_warpgroup() {
+        // SAFETY: the caller says so.
+        return unsafe { multiply_shared(tile, cells) };
+    }
     let (n_a, n_b, n_c) = (tile.registers(MatrixPart::A), tile.registers(MatrixPart::B), tile.values());
     // SAFETY: the caller passes this number of addresses.
     let cells = unsafe { slice::from_raw_parts(cells, n_a + n_b + n_c) };
@@ -29,6 +34,72 @@ pub(super) unsafe extern "C" fn multiply(code: u64, cells: *const *mut u8) {
     for (values, &cells) in c.iter().zip(&cells[n_a + n_b..]) {
         // SAFETY: the caller's cells are of this type.
         unsafe { write(cells, accumulator, values) };
+    }
+}
+
+/// One warp's rows of the product of a warpgroup.
+///
+/// # Safety
+///
+/// As for [`multiply`].
+unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8) {
+    let mut next = || {
+        // SAFETY: the caller passes the words that the layouts require.
+        let cell = unsafe { *cells };
+        // SAFETY: as above.
+        cells = unsafe { cells.add(1) };
+        cell
+    };
+    let [a, b] = [next(), next()].map(|code| SharedMatrix::of_code(code.addr() as u64));
+    let (of_warp, kind) = (tile.of_warp(), tile.kind());
+    let mut registers = Vec::new();
+    let mut shared = Vec::new();
+    for (part, layout) in (MatrixProduct { tile, a, b }).operands() {
+        if let Some(layout) = layout {
+            // SAFETY: the first values of two cells of 64 bits.
+            let [address, column] = [next(), next()].map(|cell| unsafe { cell.cast::<u64>().read_unaligned() });
+            shared.push((part, layout, address, column as u32));
+        } else {
+            for _ in 0..tile.registers(part) {
+                // SAFETY: the caller's cells are of this type.
+                registers.push(unsafe { read(next(), kind.register()) });
+            }
+        }
+    }
+    // SAFETY: a cell of 64 bits.
+    let warp = unsafe { next().cast::<u64>().read_unaligned() } as usize;
+    let accumulators: Vec<*mut u8> = (0..tile.values()).map(|_| next()).collect();
+    let mut matrices = [of_warp.matrix(MatrixPart::A, &registers), Vec::new()];
+    for (part, layout, address, column) in shared {
+        let size = kind.element(part).size_bytes() as u32;
+        matrices[usize::from(part == MatrixPart::B)] = layout.elements(tile, part, warp, column, |row, column| {
+            let at = (address as usize + layout.offset(size, (row, column)) as usize) as *const u8;
+            // SAFETY: the caller says that the matrix is there.
+            unsafe { element(at, size) }
+        });
+    }
+    // SAFETY: the caller's cells are of this type.
+    let mut c: Vec<_> = accumulators.iter().map(|&cells| unsafe { read(cells, kind.accumulator()) }).collect();
+    of_warp.multiply_matrices(&matrices[0], &matrices[1], &mut c, compute);
+    for (values, &cells) in c.iter().zip(&accumulators) {
+        // SAFETY: the caller's cells are of this type.
+        unsafe { write(cells, kind.accumulator(), values) };
+    }
+}
+
+/// The bits of an element of 1, 2 or 4 bytes.
+///
+/// # Safety
+///
+/// It is at the address.
+unsafe fn element(at: *const u8, size: u32) -> u64 {
+    // SAFETY: the caller says so.
+    unsafe {
+        match size {
+            1 => at.read().into(),
+            2 => at.cast::<u16>().read_unaligned().into(),
+            _ => at.cast::<u32>().read_unaligned().into(),
+        }
     }
 }
 

@@ -15,8 +15,19 @@ impl MatrixTile {
         c: &mut [Lanes],
         product: impl Fn(Self, &[u64], &[u64], &mut [u64]),
     ) {
-        let [m, n, k] = self.shape().map(usize::from);
-        let (left, right) = (self.matrix(MatrixPart::A, a, m * k), self.matrix(MatrixPart::B, b, n * k));
+        let (left, right) = (self.matrix(MatrixPart::A, a), self.matrix(MatrixPart::B, b));
+        self.multiply_matrices(&left, &right, c, product);
+    }
+
+    /// [`Self::multiply`] of whole matrices of elements' bits: A by rows, B by columns.
+    pub fn multiply_matrices(
+        self,
+        a: &[u64],
+        b: &[u64],
+        c: &mut [Lanes],
+        product: impl Fn(Self, &[u64], &[u64], &mut [u64]),
+    ) {
+        let [m, n, _] = self.shape().map(usize::from);
         let at = |value: usize, lane: usize| {
             let (row, column) = self.value_at(value);
             (row + lane / 4) * n + column + lane % 4 * 2
@@ -27,15 +38,19 @@ impl MatrixTile {
                 out[at(value, lane)] = *bits;
             }
         }
-        product(self, &left, &right, &mut out);
+        product(self, a, b, &mut out);
         for (value, lanes) in c.iter_mut().enumerate() {
             *lanes = std::array::from_fn(|lane| out[at(value, lane)]);
         }
     }
 
     /// The elements of A by rows, or of B by columns, of the registers that hold them.
-    fn matrix(self, part: MatrixPart, registers: &[Lanes], elements: usize) -> Vec<u64> {
-        let [_, _, k] = self.shape().map(usize::from);
+    pub fn matrix(self, part: MatrixPart, registers: &[Lanes]) -> Vec<u64> {
+        let [m, n, k] = self.shape().map(usize::from);
+        let elements = match part {
+            MatrixPart::A => m * k,
+            MatrixPart::B => n * k,
+        };
         let per_register = usize::from(self.kind().per_register());
         let bits = 8 * self.kind().element(part).size_bytes();
         let mask = u64::MAX >> (64 - bits);

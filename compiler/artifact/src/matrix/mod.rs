@@ -1,12 +1,18 @@
-//! Matrix tiles of a warp: which products of matrices a warp computes, and which lane holds which element.
+//! Matrix tiles of a warp or a warpgroup: which products of matrices it computes, and which lane holds which element.
 //!
 //! A *tile* is a product of a matrix A of `m` rows and `k` columns and a matrix B of `k` rows and `n` columns, added to a
 //! matrix C of `m` rows and `n` columns. It consists of one or more instructions `mma.sync`, in blocks of
 //! [`MatrixKind::instruction`]. A *fragment* is one lane's part of a matrix: of A and B registers with adjacent elements
 //! along `k`, of C values. Layouts: PTX ISA, "Matrix Fragments for mma".
+//!
+//! A *warpgroup* is four consecutive warps. Its tiles are instructions `wgmma.mma_async` of 64 rows and all columns, of
+//! which each warp has 16 rows. They read B, and A unless it is in registers, from [shared memory](SharedMatrix).
 
 mod lanes;
 pub(crate) mod product;
+mod shared;
+
+pub use shared::{MatrixProduct, SharedMatrix};
 
 use std::fmt;
 
@@ -49,6 +55,8 @@ pub struct MatrixTile {
     m: u16,
     n: u16,
     k: u16,
+    /// 1, or 4 for a warpgroup.
+    warps: u16,
 }
 
 /// The maximum number of a lane's 32-bit registers for one fragment.
@@ -56,6 +64,10 @@ const MOST_REGISTERS: u32 = 128;
 
 /// Lanes of a warp.
 const LANES: usize = 32;
+/// Warps of a warpgroup.
+const WARPS: u16 = 4;
+/// The most columns of an instruction of a warpgroup.
+const MOST_COLUMNS: i128 = 256;
 
 impl MatrixKind {
     /// All kinds.
@@ -145,19 +157,28 @@ impl MatrixKind {
 }
 
 impl MatrixTile {
-    /// The tile with these extents and types.
+    /// The tile with these extents and types, of a number of threads.
     ///
     /// # Errors
     ///
     /// A sentence that lists the tiles that exist.
-    pub fn new(shape: [i128; 3], types: [&str; 3]) -> Result<Self, String> {
+    pub fn new(shape: [i128; 3], types: [&str; 3], threads: i128) -> Result<Self, String> {
         let [m, n, k] = shape;
         let [a, b, c] = types;
         let shown = format!("{m}x{n}x{k} of {a}, {b} and {c}");
+        let warps = match threads {
+            32 => 1,
+            128 => WARPS,
+            _ => return Err(format!("a tile has 32 threads, a warp, or 128, a warpgroup, not {threads}")),
+        };
         let Some(kind) = MatrixKind::ALL.into_iter().find(|kind| kind.names() == types) else {
             return Err(format!("there is no tile {shown}; there are multiples of {}", Self::listed()));
         };
-        let unit = kind.instruction();
+        if warps == WARPS && kind == MatrixKind::F64 {
+            return Err(format!("there is no tile {shown} of a warpgroup: {a} has only tiles of a warp"));
+        }
+        let [rows, columns, along] = kind.instruction();
+        let unit = [rows * warps, columns, along];
         let fits = |extent: i128, unit: u16| extent > 0 && extent % i128::from(unit) == 0;
         let extent = |extent: i128| u16::try_from(extent).ok();
         let (Some(m), Some(n), Some(k), true) =
@@ -166,10 +187,14 @@ impl MatrixTile {
             let [m, n, k] = unit;
             return Err(format!("there is no tile {shown}: for these types, it is a multiple of {m}x{n}x{k}"));
         };
-        let tile = Self { kind, m, n, k };
+        let tile = Self { kind, m, n, k, warps };
+        if warps == WARPS {
+            tile.check_columns(&shown)?;
+        }
         let size = |count: usize, scalar: Scalar| count as u64 * scalar.size_bytes() / 4;
-        let registers = [MatrixPart::A, MatrixPart::B].map(|part| size(tile.registers(part), kind.register()));
-        let most = registers.into_iter().fold(size(tile.values(), kind.accumulator()), u64::max);
+        let parts = if warps == 1 { &[MatrixPart::A, MatrixPart::B][..] } else { &[] };
+        let registers = parts.iter().map(|&part| size(tile.registers(part), kind.register()));
+        let most = registers.fold(size(tile.values(), kind.accumulator()), u64::max);
         if most > u64::from(MOST_REGISTERS) {
             return Err(format!(
                 "the tile {shown} needs {most} registers of a thread for one matrix; at most {MOST_REGISTERS} are \
@@ -177,6 +202,20 @@ impl MatrixTile {
             ));
         }
         Ok(tile)
+    }
+
+    /// Checks the columns of a warpgroup's tile.
+    fn check_columns(self, shown: &str) -> Result<(), String> {
+        let n = i128::from(self.n);
+        if n > MOST_COLUMNS {
+            return Err(format!("there is no tile {shown} of a warpgroup: it has at most {MOST_COLUMNS} columns"));
+        }
+        if self.kind.accumulator() == Scalar::I32 && n % 16 != 0 && n != 8 && n != 24 {
+            return Err(format!(
+                "there is no tile {shown} of a warpgroup: of integers, `n` is 8, 24 or a multiple of 16"
+            ));
+        }
+        Ok(())
     }
 
     /// The instructions, for messages.
@@ -197,26 +236,29 @@ impl MatrixTile {
         let mut extent = || parts.next()?.parse::<i128>().ok();
         let shape = [extent()?, extent()?, extent()?];
         let types = [parts.next()?, parts.next()?, parts.next()?];
-        if parts.next().is_some() { None } else { Self::new(shape, types).ok() }
+        let threads = parts.next().map_or(Some(LANES as i128), |threads| threads.parse().ok())?;
+        if parts.next().is_some() { None } else { Self::new(shape, types, threads).ok() }
     }
 
     /// Its canonical path.
     pub fn path(self) -> String {
         let [a, b, c] = self.kind.names();
-        format!("weft.cuda.mma.tile({}, {}, {}, {a}, {b}, {c})", self.m, self.n, self.k)
+        let threads = if self.warps == 1 { String::new() } else { format!(", {}", self.threads()) };
+        format!("weft.cuda.mma.tile({}, {}, {}, {a}, {b}, {c}{threads})", self.m, self.n, self.k)
     }
 
     /// A number that identifies it, for calls of the runtime.
     pub fn code(self) -> u64 {
         let kind = MatrixKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
-        [self.m, self.n, self.k].into_iter().fold(kind as u64, |code, extent| code << 16 | u64::from(extent))
+        let first = kind as u64 | u64::from(self.warps) << 8;
+        [self.m, self.n, self.k].into_iter().fold(first, |code, extent| code << 16 | u64::from(extent))
     }
 
     /// The tile of a number.
     pub fn of_code(code: u64) -> Option<Self> {
-        let kind = *MatrixKind::ALL.get(usize::try_from(code >> 48).ok()?)?;
+        let kind = *MatrixKind::ALL.get(usize::try_from(code >> 48 & 0xFF).ok()?)?;
         let [m, n, k] = [32, 16, 0].map(|shift| (code >> shift & 0xFFFF) as u16);
-        Some(Self { kind, m, n, k })
+        Some(Self { kind, m, n, k, warps: (code >> 56) as u16 })
     }
 
     /// The types of its operands.
@@ -229,10 +271,37 @@ impl MatrixTile {
         [self.m, self.n, self.k]
     }
 
-    /// The numbers of instructions along `m`, `n` and `k`.
+    /// The number of its threads: 32 or 128.
+    pub const fn threads(self) -> usize {
+        self.warps as usize * LANES
+    }
+
+    /// Whether four warps compute it.
+    pub const fn is_of_warpgroup(self) -> bool {
+        self.warps > 1
+    }
+
+    /// The tile of one warp of the warpgroup: all columns, and the rows of this warp.
+    #[must_use]
+    pub const fn of_warp(self) -> Self {
+        Self { m: self.m / self.warps, warps: 1, ..self }
+    }
+
+    /// The number of rows of a block of [`Self::blocks`].
+    pub const fn rows_of_block(self) -> usize {
+        (self.kind.instruction()[0] * self.warps) as usize
+    }
+
+    /// The row in the tile of a row of [`Self::of_warp`], for a warp of the warpgroup.
+    pub const fn row_of_warp(self, warp: usize, row: usize) -> usize {
+        let of_warp = self.kind.instruction()[0] as usize;
+        row / of_warp * self.rows_of_block() + warp * of_warp + row % of_warp
+    }
+
+    /// The numbers of instructions of a warp along `m`, `n` and `k`. One of a warpgroup has all columns.
     pub const fn blocks(self) -> [usize; 3] {
-        let [m, n, k] = self.kind.instruction();
-        [(self.m / m) as usize, (self.n / n) as usize, (self.k / k) as usize]
+        let [_, n, k] = self.kind.instruction();
+        [self.m as usize / self.rows_of_block(), (self.n / n) as usize, (self.k / k) as usize]
     }
 
     /// The number of a lane's registers of A or B for one instruction.
@@ -304,25 +373,30 @@ impl MatrixTile {
     }
 
     /// The row and the column of an accumulator for lane 0. Lane `4 * group + t` has the one `group` rows and `2 * t`
-    /// columns later.
+    /// columns later, and warp `w` of a warpgroup `16 * w` rows later.
     pub const fn value_at(self, value: usize) -> (usize, usize) {
         let [_, columns, _] = self.blocks();
-        let [m, n, _] = self.kind.instruction();
+        let [_, n, _] = self.kind.instruction();
         let of_block = self.values_of_block();
         let (block, within) = (value / of_block, value % of_block);
-        (block / columns * m as usize + within / 2 * 8, block % columns * n as usize + within % 2)
+        (block / columns * self.rows_of_block() + within / 2 * 8, block % columns * n as usize + within % 2)
     }
 
     /// The instruction, without its operands.
     pub fn ptx(self) -> String {
-        let [m, n, k] = self.kind.instruction();
-        format!("mma.sync.aligned.m{m}n{n}k{k}.row.col.{}", self.kind.ptx())
+        let ([m, n, k], types) = (self.kind.instruction(), self.kind.ptx());
+        if self.is_of_warpgroup() {
+            let types = types.rsplit_once('.').map_or(types, |(types, _)| types);
+            return format!("wgmma.mma_async.sync.aligned.m{}n{}k{k}.{types}", self.rows_of_block(), self.n);
+        }
+        format!("mma.sync.aligned.m{m}n{n}k{k}.row.col.{types}")
     }
 }
 
 impl fmt::Display for MatrixTile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "m{}n{}k{}.{}", self.m, self.n, self.k, self.kind.ptx())
+        write!(f, "m{}n{}k{}.{}", self.m, self.n, self.k, self.kind.ptx())?;
+        if self.is_of_warpgroup() { f.write_str(".warpgroup") } else { Ok(()) }
     }
 }
 
@@ -333,7 +407,7 @@ mod tests {
     use super::*;
 
     fn tile(shape: [i128; 3], kind: MatrixKind) -> MatrixTile {
-        MatrixTile::new(shape, kind.names()).expect("a tile")
+        MatrixTile::new(shape, kind.names(), 32).expect("a tile")
     }
 
     #[test]
@@ -399,7 +473,7 @@ mod tests {
 
     #[test]
     fn what_does_not_exist_lists_what_does() {
-        let wrong = |shape, types| MatrixTile::new(shape, types).expect_err("an error");
+        let wrong = |shape, types| MatrixTile::new(shape, types, 32).expect_err("an error");
         assert!(wrong([16, 8, 16], ["float32"; 3]).contains("(16, 8, 8, a=\"tf32\", b=\"tf32\", c=float32)"));
         assert!(wrong([16, 8, 12], ["bfloat16", "bfloat16", "float32"]).ends_with("it is a multiple of 16x8x16"));
         assert!(wrong([256, 256, 16], ["bfloat16", "bfloat16", "float32"]).contains("2048 registers"));

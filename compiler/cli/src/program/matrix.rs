@@ -8,8 +8,8 @@ pub(super) const TILE: &str = "weft.cuda.mma.tile";
 
 /// The tile that a call makes; `None` if there is no such tile, or if an argument is not known.
 pub(super) fn tile(args: Vec<Captured>, keywords: Vec<(String, Captured)>) -> Option<Captured> {
-    let mut given: [Option<Captured>; 6] = [const { None }; 6];
-    let names = ["m", "n", "k", "a", "b", "c"];
+    let mut given: [Option<Captured>; 7] = [const { None }; 7];
+    let names = ["m", "n", "k", "a", "b", "c", "threads"];
     if args.len() > names.len() {
         return None;
     }
@@ -22,9 +22,9 @@ pub(super) fn tile(args: Vec<Captured>, keywords: Vec<(String, Captured)>) -> Op
             return None;
         }
     }
-    let [m, n, k, a, b, c] = given;
-    let mut shape = [0; 3];
-    for (extent, value) in shape.iter_mut().zip([m, n, k]) {
+    let [m, n, k, a, b, c, threads] = given;
+    let mut extents = [0; 4];
+    for (extent, value) in extents.iter_mut().zip([m, n, k, threads.or(Some(Captured::Int(32)))]) {
         let Captured::Int(known) = value? else { return None };
         *extent = known;
     }
@@ -41,6 +41,7 @@ pub(super) fn tile(args: Vec<Captured>, keywords: Vec<(String, Captured)>) -> Op
             return None;
         };
     }
-    let tile = MatrixTile::new(shape, types.each_ref().map(String::as_str)).ok()?;
+    let [m, n, k, threads] = extents;
+    let tile = MatrixTile::new([m, n, k], types.each_ref().map(String::as_str), threads).ok()?;
     Some(Captured::Known(tile.path()))
 }

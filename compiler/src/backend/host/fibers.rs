@@ -11,7 +11,7 @@ use inkwell::{
     IntPredicate,
     values::{BasicValueEnum, FunctionValue, IntValue, PointerValue},
 };
-use weft_artifact::{HostContext, MatrixTile};
+use weft_artifact::{HostContext, MatrixProduct, SharedMatrix};
 
 use crate::{
     analysis::Rematerializable,
@@ -131,17 +131,22 @@ pub(super) fn print<'ctx>(
 pub(super) fn multiply<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
-    tile: MatrixTile,
+    product: MatrixProduct,
     operands: &[OperandValue<'ctx>],
 ) -> Result<()> {
     let types = emitter.cx.types;
     let (pointer, long) = (types.pointer(ir::Space::Generic), types.context.i64_type());
-    let cells: Vec<_> = operands.iter().map(|operand| operand.value).collect();
+    let mut cells: Vec<BasicValueEnum<'ctx>> = Vec::new();
+    if product.tile.is_of_warpgroup() {
+        let layouts = product.operands().map(|(_, shared)| shared.map_or(0, SharedMatrix::code));
+        cells.extend(layouts.map(|code| BasicValueEnum::from(long.const_int(code, false))));
+    }
+    cells.extend(operands.iter().map(|operand| operand.value));
     let cells = emitter.words(&cells)?;
     let place = field(&types, &emitter.builder, context, offset_of!(HostContext, multiply))?;
     let callee = emitter.builder.build_load(pointer, place, "multiply")?.into_pointer_value();
     let ty = types.context.void_type().fn_type(&[long.into(), pointer.into()], false);
-    let code = long.const_int(tile.code(), false);
+    let code = long.const_int(product.tile.code(), false);
     emitter.builder.build_indirect_call(ty, callee, &[code.into(), cells.into()], "")?;
     Ok(())
 }

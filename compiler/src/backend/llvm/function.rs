@@ -231,8 +231,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             self.cx.ir.inline_ptx.get(text).map_or(0, |ptx| ptx.results.len())
         } else if let Op::External(function) = op {
             self.cx.ir.externals.get(function).map_or(0, |function| function.results().len())
-        } else if let Op::Multiply(tile) = op {
-            tile.values()
+        } else if let Op::Multiply(product) = op {
+            product.tile.values()
         } else {
             op.row().results.len()
         };

@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, copies, divide, export, external, fault, grid, hints, inline, matrix, print,
+    SPACES, approximate, atomics, copies, divide, export, external, fault, grid, hints, inline, matrix, print, proxy,
     reconverge::{gather, mask_of},
     waits::{FunctionWaits, Waits},
     warps,
@@ -39,6 +39,8 @@ pub(super) struct NvptxHooks<'ctx> {
     waits: Waits,
     /// The loads on which the waits of the current function depend.
     waited: RefCell<FunctionWaits>,
+    /// Whether the async proxy must see what the threads write to shared memory before they synchronize.
+    fences_proxy: bool,
     /// The number of the SM.
     sm: u32,
     /// The local arrays of the current function, in its entry block.
@@ -81,7 +83,17 @@ impl<'ctx> NvptxHooks<'ctx> {
         });
         let gathers = !Circles::of(cx.ir).is_empty();
         let waits = Waits::of(cx.ir, sm);
-        Ok(Self { shared, dynamic, gathers, waits, waited: RefCell::default(), sm, local_arrays: RefCell::default() })
+        let fences_proxy = proxy::needs_fences(cx.ir);
+        Ok(Self {
+            shared,
+            dynamic,
+            gathers,
+            fences_proxy,
+            waits,
+            waited: RefCell::default(),
+            sm,
+            local_arrays: RefCell::default(),
+        })
     }
 
     /// Begins a function at the current position, which is in its entry block.
@@ -183,6 +195,9 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         {
             gather(emitter, mask)?;
         }
+        if self.fences_proxy && proxy::synchronizes(op) {
+            proxy::fence(emitter)?;
+        }
         match op {
             Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, self.sm, op, order, scope, operands)?]),
             Op::Barrier => {
@@ -214,7 +229,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::MatchAny => Ok(vec![warps::match_any(emitter, operands, &values)?]),
             Op::MatchAll => warps::match_all(emitter, operands, &values),
             Op::WarpReduce(reduction) => Ok(vec![warps::reduce(emitter, self.sm, reduction, operands)?]),
-            Op::Multiply(tile) => matrix::multiply(emitter, tile, &values),
+            Op::Multiply(product) => matrix::multiply(emitter, product, &values),
             Op::MatrixLoad(load) => matrix::load(emitter, load, &values),
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
             Op::LaneBits(_)

@@ -1,10 +1,10 @@
-//! Products of matrices on a GPU: `mma.sync` and `ldmatrix`.
+//! Products of matrices on a GPU: `mma.sync`, `wgmma.mma_async` and `ldmatrix`.
 
 use inkwell::{
     types::BasicMetadataTypeEnum,
-    values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue},
+    values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, IntValue, PointerValue},
 };
-use weft_artifact::{MatrixPart, MatrixTile, Scalar};
+use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix};
 
 use crate::{
     backend::llvm::{FunctionEmitter, Result, internal},
@@ -32,9 +32,22 @@ fn together<'ctx>(
     (0..n_results as u32).map(|at| Ok(emitter.builder.build_extract_value(values, at, "")?)).collect()
 }
 
+/// Emits a product of matrices.
+pub(super) fn multiply<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    product: MatrixProduct,
+    values: &[BasicValueEnum<'ctx>],
+) -> Result<Vec<BasicValueEnum<'ctx>>> {
+    if product.tile.is_of_warpgroup() {
+        of_warpgroup(emitter, product, values)
+    } else {
+        of_warp(emitter, product.tile, values)
+    }
+}
+
 /// Emits the instructions of a tile, those of an accumulator in ascending order of `k`. They are inline PTX, which LTO-IR
 /// can contain, too.
-pub(super) fn multiply<'ctx>(
+fn of_warp<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     tile: MatrixTile,
     values: &[BasicValueEnum<'ctx>],
@@ -83,6 +96,124 @@ pub(super) fn multiply<'ctx>(
         out.append(&mut accumulators);
     }
     Ok(out)
+}
+
+/// Emits the instructions of a warpgroup's tile and waits for them: one inline PTX, because the accumulators must remain in
+/// their registers from `wgmma.fence` to `wgmma.wait_group`.
+fn of_warpgroup<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    product: MatrixProduct,
+    values: &[BasicValueEnum<'ctx>],
+) -> Result<Vec<BasicValueEnum<'ctx>>> {
+    let tile = product.tile;
+    let kind = tile.kind();
+    let n_values = tile.values();
+    let (word, value) = (constraint(kind.register()), constraint(kind.accumulator()));
+    let mut constraints = vec![format!("={value}"); n_values];
+    constraints.extend((0..n_values).map(|number| number.to_string()));
+    let Some((operands, accumulators)) = values.split_at_checked(values.len().saturating_sub(n_values)) else {
+        return internal("a product without accumulators");
+    };
+    let mut args = accumulators.to_vec();
+    let mut rest = operands;
+    // The number of the first argument of each operand.
+    let mut first = [0, 0];
+    for (first, (part, shared)) in first.iter_mut().zip(product.operands()) {
+        *first = n_values + args.len();
+        if let Some(shared) = shared {
+            let &[BasicValueEnum::PointerValue(row), BasicValueEnum::IntValue(column), ref others @ ..] = rest else {
+                return internal(format!("{product} without its {part:?}"));
+            };
+            args.push(descriptor(emitter, (kind.element(part), shared), row, column)?.into());
+            constraints.push("l".to_owned());
+            rest = others;
+        } else {
+            let (words, others) = rest.split_at(tile.registers(part).min(rest.len()));
+            args.extend(words);
+            constraints.extend(vec![word.to_owned(); words.len()]);
+            rest = others;
+        }
+    }
+    constraints.push("~{memory}".to_owned());
+    let text = instructions_of_warpgroup(product, first);
+    let types = emitter.cx.types;
+    let result = types.value(Type::Scalar(kind.accumulator()))?;
+    let result = types.context.struct_type(&vec![result; n_values], false);
+    let arg_types: Vec<BasicMetadataTypeEnum<'ctx>> = args.iter().map(|arg| arg.get_type().into()).collect();
+    let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&arg| arg.into()).collect();
+    let function = result.fn_type(&arg_types, false);
+    let asm = types.context.create_inline_asm(function, text, constraints.join(","), true, false, None, false);
+    let call = emitter.builder.build_indirect_call(function, asm, &args, "")?;
+    together(emitter, call, n_values)
+}
+
+/// The PTX of a warpgroup's tile, in which the operands are the arguments from the numbers in `first` on.
+fn instructions_of_warpgroup(product: MatrixProduct, first: [usize; 2]) -> String {
+    let tile = product.tile;
+    let (kind, [rows, _, steps]) = (tile.kind(), tile.blocks());
+    let of_block = tile.values() / rows;
+    let of_a = tile.registers_of_block(MatrixPart::A);
+    // Only types of 16 bits have transposed operands, and integers no negative ones.
+    let signs = if kind.accumulator().is_float() { ", 1, 1" } else { "" };
+    let transposed = |shared: Option<SharedMatrix>| match shared {
+        Some(shared) if kind.per_register() == 2 => format!(", {}", u8::from(shared.transposed)),
+        Some(_) | None => String::new(),
+    };
+    let tail = format!("p{signs}{}{};", transposed(product.a), transposed(product.b));
+    let list = |from: usize, count: usize| {
+        let numbers: Vec<String> = (from..from + count).map(|number| format!("${number}")).collect();
+        format!("{{{}}}", numbers.join(", "))
+    };
+    let mut text =
+        String::from("{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, 1, 0;\n\twgmma.fence.sync.aligned;\n");
+    let address = |text: &mut String, (part, shared): (MatrixPart, SharedMatrix), block: usize, step: usize| {
+        let size = kind.element(part).size_bytes() as u32;
+        let offset = shared.block_offset(size, block as u32, step as u32) / 16;
+        let (name, from) = match part {
+            MatrixPart::A => ("a", first[0]),
+            MatrixPart::B => ("b", first[1]),
+        };
+        text.push_str(&format!("\tadd.s64 {name}, ${from}, {offset};\n"));
+        name.to_owned()
+    };
+    for block in 0..rows {
+        for step in 0..steps {
+            let a = match product.a {
+                Some(shared) => address(&mut text, (MatrixPart::A, shared), block, step),
+                None => list(first[0] + (block * steps + step) * of_a, of_a),
+            };
+            let b = match product.b {
+                Some(shared) => address(&mut text, (MatrixPart::B, shared), 0, step),
+                None => list(first[1], 0),
+            };
+            let d = list(block * of_block, of_block);
+            text.push_str(&format!("\t{} {d}, {a}, {b}, {tail}\n", tile.ptx()));
+        }
+    }
+    text.push_str("\twgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;\n\t}");
+    text
+}
+
+/// The descriptor of a matrix in shared memory, from the address of its first row and the column in the row.
+fn descriptor<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    (element, shared): (Scalar, SharedMatrix),
+    row: PointerValue<'ctx>,
+    column: IntValue<'ctx>,
+) -> Result<IntValue<'ctx>> {
+    let (builder, long) = (&emitter.builder, emitter.cx.types.context.i64_type());
+    let int = |value: u64| long.const_int(value, false);
+    let width = u64::from(shared.width);
+    let bytes = builder.build_int_mul(column, int(element.size_bytes()), "")?;
+    let within = builder.build_and(bytes, int(width - 1), "")?;
+    let panel = builder.build_right_shift(bytes, int(width.trailing_zeros().into()), false, "")?;
+    let panel = builder.build_int_mul(panel, int(shared.panel.into()), "")?;
+    let address = builder.build_ptr_to_int(row, long, "")?;
+    let address = builder.build_int_add(address, panel, "")?;
+    let address = builder.build_int_add(address, within, "")?;
+    let address = builder.build_and(address, int(0x3_FFFF), "")?;
+    let address = builder.build_right_shift(address, int(4), false, "")?;
+    Ok(builder.build_or(address, int(shared.descriptor()), "")?)
 }
 
 /// Emits a load of matrices from shared memory.

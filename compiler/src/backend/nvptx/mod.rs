@@ -23,6 +23,7 @@ mod loads;
 mod matrix;
 mod packed;
 mod print;
+mod proxy;
 mod ptxas_workarounds;
 mod reconverge;
 #[cfg(test)]

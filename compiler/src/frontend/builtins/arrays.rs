@@ -8,7 +8,7 @@ use crate::{
         expr::Args,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
-        swizzle::Swizzle,
+        swizzle::{self, Swizzle},
         ty::{ArrayTy, Sites, shown_path},
         value::{ArrayValue, Atom, Value},
     },
@@ -19,8 +19,6 @@ use crate::{
 
 /// The limit of sums of array sizes, in bytes: 1 TiB.
 const LARGEST_ARRAY: u64 = 1 << 40;
-/// The alignment of swizzled arrays in bytes: the width of all banks.
-const SWIZZLE_ALIGN: u64 = 128;
 
 /// A declaration of memory.
 pub(super) struct Declared {
@@ -66,7 +64,7 @@ impl FnLowerer<'_> {
         if dims == 1 { items.pop().unwrap_or(Value::Poison) } else { Value::tuple(items) }
     }
 
-    fn wide(&mut self, register: SpecialRegister, span: Span) -> ExprId {
+    pub(super) fn wide(&mut self, register: SpecialRegister, span: Span) -> ExprId {
         let value = self.b.special(register, span);
         self.b.convert(value, Type::I64, span)
     }
@@ -144,7 +142,7 @@ impl FnLowerer<'_> {
                 Err(message) => return self.error(Code::NoMatchingOverload, span, message),
             },
         };
-        let align = if swizzle.is_some() { align.max(SWIZZLE_ALIGN) } else { align };
+        let align = swizzle.map_or(align, |swizzle| align.max(swizzle.align()));
         if shared && shape == [0] {
             return self.dynamic_shared(dtype, align, span);
         }
@@ -187,10 +185,20 @@ impl FnLowerer<'_> {
             return Err(format!("the swizzle must be a compile-time integer, not {}", width.ty()));
         };
         let size = dtype.size_bytes();
-        let (&[_, columns], true) = (shape, Swizzle::fits(size)) else {
-            return Err("a swizzled array has two dimensions, and elements of 1, 2, 4, 8 or 16 bytes".to_owned());
+        let (&[.., rows, columns], true) = (shape, Swizzle::fits(size)) else {
+            return Err(
+                "a swizzled array has two dimensions or more, and elements of 1, 2, 4, 8 or 16 bytes".to_owned()
+            );
         };
-        Swizzle::new(*width, u64::try_from(columns).unwrap_or(0).saturating_mul(size))
+        if shape.len() > 2 && rows % swizzle::ROWS as i64 != 0 {
+            return Err(format!(
+                "a swizzled array of {} dimensions has a multiple of {} rows, its last dimension but one, not {rows}",
+                shape.len(),
+                swizzle::ROWS
+            ));
+        }
+        let extent = |extent: i64| u64::try_from(extent).unwrap_or(0);
+        Swizzle::new(*width, extent(rows), extent(columns).saturating_mul(size))
     }
 
     /// `swizzled(array, width)`: shared memory as a swizzled array.
@@ -207,7 +215,13 @@ impl FnLowerer<'_> {
         });
         let shape: Vec<i64> = shape.collect();
         match Self::swizzle_of(&width, &shape, array.ty.dtype) {
-            Ok(swizzle) => Value::Object(ObjectKind::Swizzled(swizzle), vec![Value::Array(array)]),
+            Ok(swizzle) => {
+                if !self.is_dry() {
+                    let align = &mut self.cx.module.dynamic_shared_align;
+                    *align = (*align).max(swizzle.align());
+                }
+                Value::Object(ObjectKind::Swizzled(swizzle), vec![Value::Array(array)])
+            }
             Err(message) => self.error(Code::NoMatchingOverload, span, message),
         }
     }

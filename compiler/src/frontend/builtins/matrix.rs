@@ -1,11 +1,11 @@
-//! Matrix tiles of a warp: `cuda.mma.tile`, and the methods of a tile.
+//! Matrix tiles of a warp or a warpgroup: `cuda.mma.tile`, and the methods of a tile.
 //!
 //! A tile is a compile-time value. The fragments of A and B are objects whose items are a lane's words, the accumulators
 //! a tuple of numbers. Loads compute the elements that the lane holds, for an array of any strides and memory. On a GPU,
 //! a load from shared memory tests whether rows are aligned to 16 bytes, and then is `ldmatrix`; LLVM removes the test
 //! where the alignment is known. Others load whole words if they are aligned.
 
-use weft_artifact::{DType, Layout, MatrixPart, MatrixTile, Number, Scalar};
+use weft_artifact::{DType, Layout, MatrixPart, MatrixProduct, MatrixTile, Number, Scalar, SharedMatrix};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -50,17 +50,30 @@ impl Source {
     }
 }
 
+/// The layout of an operand of a tile's product, `None` if it is in registers; `None` if a type is no such operand.
+fn layout_of(ty: &Ty, tile: MatrixTile, part: MatrixPart) -> Option<Option<SharedMatrix>> {
+    let Ty::Object(ObjectKind::Matrix(object), _) = ty else { return None };
+    match object {
+        MatrixObject::Tile(_) => None,
+        MatrixObject::Fragment(of, other) => ((*of, *other) == (tile, part)).then_some(None),
+        MatrixObject::Shared(of, other, layout) => ((*of, *other) == (tile, part)).then_some(Some(*layout)),
+    }
+}
+
 impl FnLowerer<'_> {
-    /// `cuda.mma.tile(m, n, k, a, b, c)`.
+    /// `cuda.mma.tile(m, n, k, a, b, c, threads=32)`.
     pub(super) fn matrix_tile(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        let names = ["m", "n", "k", "a", "b", "c"];
-        let Some([Some(m), Some(n), Some(k), Some(a), Some(b), Some(c)]) = self.named(row, names, 6, args, span) else {
+        let names = ["m", "n", "k", "a", "b", "c", "threads"];
+        let Some([Some(m), Some(n), Some(k), Some(a), Some(b), Some(c), threads]) =
+            self.named(row, names, 6, args, span)
+        else {
             return Value::Poison;
         };
-        let mut extents = [0; 3];
-        for (extent, value) in extents.iter_mut().zip([m, n, k]) {
+        let mut extents = [0; 4];
+        for (extent, value) in extents.iter_mut().zip([m, n, k, threads.unwrap_or(Value::Int(32))]) {
             let Value::Int(known) = value else {
-                let message = format!("the shape of `{}` must be compile-time integers", shown_path(row.path));
+                let message =
+                    format!("the shape and the threads of `{}` must be compile-time integers", shown_path(row.path));
                 return self.error(Code::NotConstant, span, message);
             };
             *extent = known;
@@ -76,7 +89,8 @@ impl FnLowerer<'_> {
                 return self.error(Code::NotConstant, span, message);
             };
         }
-        match MatrixTile::new(extents, types.each_ref().map(String::as_str)) {
+        let [m, n, k, threads] = extents;
+        match MatrixTile::new([m, n, k], types.each_ref().map(String::as_str), threads) {
             Ok(tile) => Value::Object(ObjectKind::Matrix(MatrixObject::Tile(tile)), Vec::new()),
             Err(message) => self.error(Code::NoMatchingOverload, span, message),
         }
@@ -126,6 +140,32 @@ impl FnLowerer<'_> {
                 self.fragment(row, (tile, part), [array, i, j], span)
             }
         }
+    }
+
+    /// The number of the thread's warp in its warpgroup.
+    pub(super) fn warp_of_group(&mut self, span: Span) -> Atom {
+        let mut thread = self.wide(SpecialRegister::ThreadIdx(2), span);
+        for axis in [1, 0] {
+            let extent = self.wide(SpecialRegister::BlockDim(axis), span);
+            let outer = self.b.binary(BinaryOp::Mul, thread, extent, span);
+            let inner = self.wide(SpecialRegister::ThreadIdx(axis), span);
+            thread = self.b.binary(BinaryOp::Add, outer, inner, span);
+        }
+        for (op, by) in [(BinaryOp::Shr, 5), (BinaryOp::And, 3)] {
+            let by = self.b.i64(by, span);
+            thread = self.b.binary(op, thread, by, span);
+        }
+        self.nonneg_atom(thread, span)
+    }
+
+    /// The distance in columns, halved, and in rows of the lane's accumulators from those of lane 0 of the first warp.
+    fn place_of_values(&mut self, tile: MatrixTile, span: Span) -> [Atom; 2] {
+        let [in_row, group] = self.lane_place(span);
+        if !tile.is_of_warpgroup() {
+            return [in_row, group];
+        }
+        let warp = self.warp_of_group(span);
+        [in_row, self.plus(group, warp, tile.row_of_warp(1, 0) as i64, span)]
     }
 
     /// The lane's number in its row of four, and the row.
@@ -198,6 +238,9 @@ impl FnLowerer<'_> {
         let types = [array.ty(), i.ty(), j.ty()];
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
+        }
+        if tile.is_of_warpgroup() {
+            return self.shared_matrix(row, (tile, part), array, [i, j], span);
         }
         let element = tile.kind().element(part);
         let Some((array, swizzle, [i, j])) = self.matrix_place(row, (array, Some(element)), [i, j], span) else {
@@ -291,17 +334,23 @@ impl FnLowerer<'_> {
             self.error(Code::NoMatchingOverload, span, message);
             return None;
         };
+        Some((array, swizzle, self.matrix_start(row, [i, j], span)?))
+    }
+
+    /// The position of a matrix's first element.
+    pub(super) fn matrix_start(&mut self, row: &Intrinsic, position: [Value; 2], span: Span) -> Option<[Atom; 2]> {
         let mut start = [Atom::Int(0); 2];
-        for (start, value) in start.iter_mut().zip([i, j]) {
+        for (start, value) in start.iter_mut().zip(position) {
             if !value.ty().scalar().is_some_and(Scalar::is_int) {
-                let message = format!("the position in `{name}` must be integers, not {}", value.ty());
+                let message =
+                    format!("the position in `{}` must be integers, not {}", shown_path(row.path), value.ty());
                 self.error(Code::BadIndex, span, message);
                 return None;
             }
             let value = self.number(&value, Scalar::I64, span)?;
             *start = self.atom(value, span);
         }
-        Some((array, swizzle, start))
+        Some(start)
     }
 
     /// An array with elements of another type of the same size.
@@ -457,12 +506,9 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let scalar = tile.kind().accumulator();
-        let is = |ty: &Ty, part: MatrixPart| {
-            matches!(ty, Ty::Object(ObjectKind::Matrix(MatrixObject::Fragment(of, other)), _)
-                if (*of, *other) == (tile, part))
-        };
-        let fits = is(&types[0], MatrixPart::A) && is(&types[1], MatrixPart::B);
-        let Some(accumulators) = self.accumulators(tile, &acc).filter(|_| fits) else {
+        let operands = layout_of(&types[0], tile, MatrixPart::A).zip(layout_of(&types[1], tile, MatrixPart::B));
+        let product = operands.map(|(a, b)| MatrixProduct { tile, a, b });
+        let Some((product, accumulators)) = product.zip(self.accumulators(tile, &acc)) else {
             let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
             let message = format!("`{}` does not take ({})", shown_path(row.path), shown.join(", "));
             let note = format!(
@@ -473,19 +519,28 @@ impl FnLowerer<'_> {
         };
         let mut operands = Vec::new();
         for value in [a, b] {
-            if let Value::Object(_, words) = value {
-                for word in words {
-                    let Some(word) = self.number(&word, tile.kind().register(), span) else { return Value::Poison };
-                    operands.push(word);
-                }
+            let Value::Object(_, items) = value else { return Value::Poison };
+            if let [Value::Array(rows), column] = items.as_slice() {
+                operands.push(self.use_atom(rows.data, span));
+                let Some(column) = self.number(column, Scalar::I64, span) else { return Value::Poison };
+                operands.push(column);
+                continue;
             }
+            for word in items {
+                let Some(word) = self.number(&word, tile.kind().register(), span) else { return Value::Poison };
+                operands.push(word);
+            }
+        }
+        if tile.is_of_warpgroup() {
+            let warp = self.warp_of_group(span);
+            operands.push(self.use_atom(warp, span));
         }
         for value in accumulators {
             let Some(value) = self.number(&value, scalar, span) else { return Value::Poison };
             operands.push(value);
         }
         let results: Vec<LocalId> = (0..tile.values()).map(|_| self.b.new_temp(Type::Scalar(scalar))).collect();
-        self.stmt(Ir::Op { op: Op::Multiply(tile), results: results.clone(), args: operands }, span);
+        self.stmt(Ir::Op { op: Op::Multiply(product), results: results.clone(), args: operands }, span);
         Value::tuple(results.into_iter().map(|result| Value::Scalar(self.b.read(result, span), scalar)).collect())
     }
 
@@ -514,7 +569,7 @@ impl FnLowerer<'_> {
         let accumulators: Vec<Value> = accumulators.into_iter().map(|value| self.settle(value, span)).collect();
         let stored = array.clone();
         let Some((_, _, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else { return Value::Poison };
-        let [in_row, group] = self.lane_place(span);
+        let [in_row, group] = self.place_of_values(tile, span);
         let from = [self.plus(i, group, 1, span), self.plus(j, in_row, 2, span)];
         for (number, value) in accumulators.into_iter().enumerate() {
             let (row, column) = tile.value_at(number);
@@ -533,7 +588,7 @@ impl FnLowerer<'_> {
         if !number.ty().scalar().is_some_and(Scalar::is_int) {
             return self.no_overload(row, &[number.ty()], span);
         }
-        let [in_row, group] = self.lane_place(span);
+        let [in_row, group] = self.place_of_values(tile, span);
         let [at_row, at_column] = if let Value::Int(known) = number {
             let Some(known) = usize::try_from(*known).ok().filter(|known| *known < tile.values()) else {
                 let message = format!("accumulator {known} is out of range for a tile of {}", tile.values());
@@ -545,7 +600,7 @@ impl FnLowerer<'_> {
             let Some(number) = self.number(number, Scalar::I64, span) else { return Value::Poison };
             let number = self.atom(number, span);
             let [_, columns, _] = tile.blocks();
-            let [m, n, _] = tile.kind().instruction();
+            let ([_, n, _], m) = (tile.kind().instruction(), tile.rows_of_block() as i64);
             let of_block = tile.values_of_block() as i64;
             let mut part = |value: Atom, op: BinaryOp, by: i64| {
                 let (value, by) = (self.use_atom(value, span), self.b.i64(by, span));
@@ -557,7 +612,7 @@ impl FnLowerer<'_> {
             let (block_row, block_column) =
                 (part(block, BinaryOp::DivNonneg, columns as i64), part(block, BinaryOp::ModNonneg, columns as i64));
             let (half, odd) = (part(within, BinaryOp::Shr, 1), part(within, BinaryOp::And, 1));
-            let (row, column) = (part(block_row, BinaryOp::Mul, m.into()), part(block_column, BinaryOp::Mul, n.into()));
+            let (row, column) = (part(block_row, BinaryOp::Mul, m), part(block_column, BinaryOp::Mul, n.into()));
             [self.plus(row, half, 8, span), self.plus(column, odd, 1, span)]
         };
         let places = [self.plus(at_row, group, 1, span), self.plus(at_column, in_row, 2, span)];

@@ -24,6 +24,7 @@ pub(super) mod reduce;
 mod sequences;
 pub(super) mod times;
 mod views;
+mod warpgroup;
 mod warps;
 mod whole_arrays;
 

@@ -54,6 +54,9 @@ impl FnLowerer<'_> {
             (ObjectKind::Swizzled(_), [Value::Array(array)]) if SWIZZLED_ATTRIBUTES.contains(&attr) => {
                 Some(self.array_attribute(array, attr, span))
             }
+            (ObjectKind::Swizzled(swizzle), [Value::Array(array)]) if attr == "T" && array.ty.ndim == 2 => {
+                Some(Value::Object(ObjectKind::Swizzled(*swizzle), vec![Self::transposed(array)]))
+            }
             (ObjectKind::Range(_), [start, stop, step]) => match attr {
                 "start" => Some(start.clone()),
                 "stop" => Some(stop.clone()),
@@ -114,11 +117,11 @@ impl FnLowerer<'_> {
             (ObjectKind::Vector(vector), _) => LANES[..usize::from(vector.lanes())].to_vec(),
             (ObjectKind::Range(_), _) => vec!["start", "stop", "step"],
             (ObjectKind::CTypes, _) => vec!["data"],
-            (ObjectKind::Swizzled(_), _) => SWIZZLED_ATTRIBUTES.iter().copied().chain(["view"]).collect(),
+            (ObjectKind::Swizzled(_), _) => SWIZZLED_ATTRIBUTES.iter().copied().chain(["T", "view"]).collect(),
             (
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled
-                | ObjectKind::Matrix(MatrixObject::Fragment(..))
+                | ObjectKind::Matrix(MatrixObject::Fragment(..) | MatrixObject::Shared(..))
                 | ObjectKind::Record
                 | ObjectKind::Pointer
                 | ObjectKind::VoidPointer

@@ -57,6 +57,9 @@ impl FnLowerer<'_> {
                 }
             }
             Value::Object(ObjectKind::Swizzled(swizzle), ref items) if let [Value::Array(array)] = items.as_slice() => {
+                if let Some(view) = self.part_of_swizzled(array, swizzle, indices, span) {
+                    return view;
+                }
                 match self.swizzled(array, swizzle, indices, span) {
                     Some(indices) => self.subscript(Value::Array(array.clone()), &indices, span),
                     None => Value::Poison,

@@ -13,7 +13,7 @@ use std::{
     iter::{repeat, repeat_n},
 };
 
-use weft_artifact::{ArgItem, MatrixPart, MatrixTile, Scalar, SlotSource, SlotType, Which, format_parts};
+use weft_artifact::{ArgItem, MatrixProduct, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
@@ -293,8 +293,8 @@ impl Checker<'_> {
         if let Op::External(function) = op {
             return self.external(function, results, &types);
         }
-        if let Op::Multiply(tile) = op {
-            return self.multiply(tile, results, &types);
+        if let Op::Multiply(product) = op {
+            return self.multiply(product, results, &types);
         }
         let row = op.row();
         let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
@@ -382,13 +382,22 @@ impl Checker<'_> {
     }
 
     /// Checks a product of matrices against its tile.
-    fn multiply(&mut self, tile: MatrixTile, results: &[LocalId], types: &[Option<Type>]) {
+    fn multiply(&mut self, product: MatrixProduct, results: &[LocalId], types: &[Option<Type>]) {
+        let tile = product.tile;
         let (word, value) = (Type::Scalar(tile.kind().register()), Type::Scalar(tile.kind().accumulator()));
-        let words = tile.registers(MatrixPart::A) + tile.registers(MatrixPart::B);
-        let takes: Vec<Type> = repeat_n(word, words).chain(repeat_n(value, tile.values())).collect();
+        let mut takes: Vec<Type> = Vec::new();
+        for (part, shared) in product.operands() {
+            if shared.is_some() {
+                takes.extend([Type::Ptr(tile.kind().element(part), Space::Shared), Type::I64]);
+            } else {
+                takes.extend(repeat_n(word, tile.registers(part)));
+            }
+        }
+        takes.extend(tile.is_of_warpgroup().then_some(Type::I64));
+        takes.extend(repeat_n(value, tile.values()));
         let same =
             types.len() == takes.len() && types.iter().zip(&takes).all(|(ty, taken)| ty.is_none_or(|ty| ty == *taken));
-        self.check(same, || format!("multiply: operands {types:?}, {tile} takes {takes:?}"));
+        self.check(same, || format!("multiply: operands {types:?}, {product} takes {takes:?}"));
         self.check(results.is_empty() || results.len() == tile.values(), || {
             format!("multiply: {} locals take the {} results of {tile}", results.len(), tile.values())
         });

@@ -1,4 +1,4 @@
-"""Matrix tiles of a warp, for kernels: products of small matrices on tensor cores.
+"""Matrix tiles of a warp or a warpgroup, for kernels: products of small matrices on tensor cores.
 
 ``T = cuda.mma.tile(16, 8, 16, a=cuda.bfloat16, b=cuda.bfloat16, c=cuda.float32)`` is a compile-time value. Its methods
 are for kernels; docs/reference/intrinsics.md lists them.
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     Accumulators = tuple[Any, ...]
 
 
+_WARP = 32
+
+
 class Tile(KernelName):
-    """A product of matrices that a warp computes: its shape, and the types of the matrices."""
+    """A product of matrices that a warp or a warpgroup computes: its shape, and the types of the matrices."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "A matrix tile of a warp.")
+        super().__init__(path, "A matrix tile of a warp or a warpgroup.")
         self._layout = _weft.matrix_layout(path)
 
     @property
@@ -28,6 +31,11 @@ class Tile(KernelName):
         """The extents m, n and k."""
         m, n, k = self._layout[0]
         return m, n, k
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that compute it: 32, a warp, or 128, a warpgroup."""
+        return self._layout[4]
 
     if TYPE_CHECKING:
 
@@ -69,7 +77,8 @@ class Tile(KernelName):
 
     def __repr__(self) -> str:
         (m, n, k), (a, b, c) = self.shape, self._layout[1]
-        return f"cuda.mma.tile({m}, {n}, {k}, a={a}, b={b}, c={c})"
+        threads = "" if self.threads == _WARP else f", threads={self.threads}"
+        return f"cuda.mma.tile({m}, {n}, {k}, a={a}, b={b}, c={c}{threads})"
 
 
 class _Maker(KernelName):
@@ -79,8 +88,8 @@ class _Maker(KernelName):
         super().__init__("weft.cuda.mma.tile")
         self.__module__ = "weft.cuda.mma"
 
-    def __call__(self, m: int, n: int, k: int, a: Any, b: Any, c: Any) -> Tile:
-        """Make a matrix tile of a warp.
+    def __call__(self, m: int, n: int, k: int, a: Any, b: Any, c: Any, threads: int = _WARP) -> Tile:
+        """Make a matrix tile of a warp or a warpgroup.
 
         Parameters
         ----------
@@ -89,6 +98,10 @@ class _Maker(KernelName):
         a, b, c
             The types of the elements of the left matrix, of the right one, and of the accumulators; ``"tf32"`` for
             arrays of float32 whose elements lose their lower 13 bits.
+        threads
+            32: a warp, with operands in registers. 128: a warpgroup, four consecutive warps of which the first one's
+            number is a multiple of four, with operands in swizzled shared memory. It needs a GPU of compute capability
+            9.0.
 
         Returns
         -------
@@ -100,7 +113,7 @@ class _Maker(KernelName):
         ValueError
             There is no such tile. The message lists those that there are.
         """
-        return Tile(_weft.matrix_tile((m, n, k), (a, b, c)))
+        return Tile(_weft.matrix_tile((m, n, k), (a, b, c), threads))
 
     def __reduce__(self) -> str:
         return "tile"

@@ -31,7 +31,7 @@ fn elements(source: &Source, operand: &Operand, count: usize) -> Result<Vec<Oper
 
 /// `mma.sync`: one of the instructions of weft's tiles.
 fn multiply(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {
-    let one = |kind: MatrixKind| MatrixTile::new(kind.instruction().map(i128::from), kind.names()).ok();
+    let one = |kind: MatrixKind| MatrixTile::new(kind.instruction().map(i128::from), kind.names(), 32).ok();
     let mut tiles = MatrixKind::ALL.into_iter().filter_map(one);
     let form = source.opcode.join(".");
     let Some(tile) = tiles.find(|tile| tile.ptx() == form) else { return Err(unsupported(source)) };

@@ -125,8 +125,8 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             | Op::WarpReduce(_)
             | Op::Multiply(_) => internal(format!("a {op} that was not lowered")),
             Op::MatrixLoad(_) => internal(format!("a {op}, which is a GPU's own")),
-            Op::MultiplyCells(tile) => {
-                fibers::multiply(emitter, self.frame.get().context, tile, operands)?;
+            Op::MultiplyCells(product) => {
+                fibers::multiply(emitter, self.frame.get().context, product, operands)?;
                 Ok(Vec::new())
             }
             Op::AsyncCopy(copy) => {

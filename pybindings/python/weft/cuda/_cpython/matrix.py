@@ -1,7 +1,8 @@
-"""Matrix tiles of a warp, for kernels that CPython runs: `cuda.mma`.
+"""Matrix tiles of a warp or a warpgroup, for kernels that CPython runs: `cuda.mma`.
 
 A fragment has the bits of the elements that a lane holds. The lanes of a warp bring theirs to a product, which the
-runtime computes as the CPU executor does.
+runtime computes as the CPU executor does. The warps of a warpgroup compute their rows independently, from matrices in
+shared memory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     Place = tuple[int, int]
 
 _LANES = 32
+# The dimensions of an array of panels.
+_PANELS = 3
 
 
 class Fragment:
@@ -31,12 +34,32 @@ class Fragment:
         self.tile, self.part, self.bits = tile, part, bits
 
 
+class Shared:
+    """A matrix in shared memory, for a tile of a warpgroup: an array, and the position of the first element."""
+
+    def __init__(self, tile: MatrixTile, part: str, array: Any, place: Place) -> None:
+        self.tile, self.part, self.array, self.place = tile, part, array, place
+
+    def bits(self) -> list[list[int]]:
+        """Give the bits of the elements: of A by rows, of B by columns."""
+        m, n, k = self.tile.shape
+        rows, columns = (m, k) if self.part == "a" else (k, n)
+        plain = np.asarray(self.array)
+        if plain.ndim == _PANELS:
+            plain = plain.transpose(1, 0, 2).reshape(plain.shape[1], -1)
+        i, j = self.place
+        found = np.ascontiguousarray(plain[i : i + rows, j : j + columns])
+        bits = found.view(f"u{found.itemsize}")
+        made: list[list[int]] = (bits if self.part == "a" else bits.T).tolist()
+        return made
+
+
 class MatrixTile:
     """A tile, with its methods."""
 
     def __init__(self, name: Tile) -> None:
         self.path = name._weft_path
-        self.shape, self.types, self.per_register, places = _weft.matrix_layout(self.path)
+        self.shape, self.types, self.per_register, places, self.threads = _weft.matrix_layout(self.path)
         self.places = dict(zip("abc", places, strict=True))
         self.scalar = SCALARS[self.types[2]]
 
@@ -46,12 +69,25 @@ class MatrixTile:
         registers = self.places[part]
         return [(row + r, at + k + element) for r, k in registers for element in range(self.per_register)]
 
-    def _values(self, lane: int) -> list[Place]:
-        return [(row + lane // 4, column + lane % 4 * 2) for row, column in self.places["c"]]
+    def _values(self, lane: int, warp: int) -> list[Place]:
+        return [(row + warp * 16 + lane // 4, column + lane % 4 * 2) for row, column in self.places["c"]]
 
-    def _load(self, part: str, array: Any, i: int, j: int) -> Fragment:
+    def _own_values(self) -> list[Place]:
+        thread = threads.current()
+        return self._values(thread.lane, 0 if self.threads == _LANES else thread.rank // _LANES % 4)
+
+    def _rows(self, warp: int) -> list[int]:
+        """Give the rows of a warp of a warpgroup."""
+        return [first + warp * 16 + row for first in range(0, self.shape[0], 64) for row in range(16)]
+
+    def _load(self, part: str, array: Any, i: int, j: int) -> Fragment | Shared:
         wanted = self.types["ab".index(part)]
         wanted = "float32" if wanted == "tf32" else wanted
+        if self.threads > _LANES:
+            if not isinstance(array, np.ndarray) or array.ndim not in (2, _PANELS) or array.dtype.name != wanted:
+                msg = f"cuda.mma.Tile.{part} takes a swizzled shared array of two or three dimensions of {wanted}"
+                raise TypeError(msg)
+            return Shared(self, part, array, (int(i), int(j)))
         if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.name != wanted:
             msg = f"cuda.mma.Tile.{part} takes an array of two dimensions of {wanted}"
             raise TypeError(msg)
@@ -62,13 +98,13 @@ class MatrixTile:
             bits.append(_bits(plain[y, x]))
         return Fragment(self, part, bits)
 
-    def a(self, array: Any, *place: int) -> Fragment:
+    def a(self, array: Any, *place: int) -> Fragment | Shared:
         """Load the left matrix, or take it from accumulators."""
         if place or not isinstance(array, tuple):
             return self._load("a", array, *place)
         m, _, k = self.shape
         element = self.types[0]
-        if element not in ("float16", "bfloat16") or len(array) != m * k // _LANES:
+        if element not in ("float16", "bfloat16") or len(array) != m * k // self.threads:
             msg = f"cuda.mma.Tile.a takes the accumulators of a tile of {m} rows and {k} columns of {element}"
             raise TypeError(msg)
         # A block of accumulators has 16 rows and 8 columns: two of a row of 8, and two of the row 8 below.
@@ -79,7 +115,7 @@ class MatrixTile:
             bits += rounded[first : first + 2]
         return Fragment(self, "a", bits)
 
-    def b(self, array: Any, i: int, j: int) -> Fragment:
+    def b(self, array: Any, i: int, j: int) -> Fragment | Shared:
         """Load the right matrix."""
         return self._load("b", array, i, j)
 
@@ -90,46 +126,63 @@ class MatrixTile:
     def mma(self, a: Any, b: Any, acc: Any) -> tuple[Any, ...]:
         """Multiply matrices."""
         fits = all(
-            isinstance(x, Fragment) and (x.tile.path, x.part) == (self.path, part) for x, part in ((a, "a"), (b, "b"))
+            isinstance(x, (Fragment, Shared)) and (x.tile.path, x.part) == (self.path, part)
+            for x, part in ((a, "a"), (b, "b"))
         )
         if not fits or not isinstance(acc, tuple) or len(acc) != len(self.places["c"]):
             msg = f"cuda.mma.Tile.mma takes what a and b return, and a tuple of {len(self.places['c'])} {self.types[2]}"
             raise TypeError(msg)
-        brought = (a.bits, b.bits, [_bits(self.scalar(value)) for value in acc])
+        brought = (a, b, [_bits(self.scalar(value)) for value in acc])
+        warp = threads.current().rank // _LANES % 4 if self.threads > _LANES else 0
 
         def combine(lane: int, of_all: dict[int, Any]) -> tuple[Any, ...]:
             # The first lane computes the product for all.
             if -1 not in of_all:
-                of_all[-1] = self._product(of_all)
+                of_all[-1] = self._product(of_all, warp)
             found = of_all[-1]
             n = self.shape[1]
-            return tuple(_number(self.scalar, found[row * n + column]) for row, column in self._values(lane))
+            values = self._values_of_warp(lane)
+            return tuple(_number(self.scalar, found[row * n + column]) for row, column in values)
 
         made: tuple[Any, ...] = meet(Collective("warp", "mma", site(), combine, brought, ALL))
         return made
 
-    def _product(self, of_all: dict[int, Any]) -> list[int]:
+    def _values_of_warp(self, lane: int) -> list[Place]:
+        """Give the positions of a lane's accumulators among the rows of its warp."""
+        if self.threads == _LANES:
+            return self._values(lane, 0)
+        return [(row // 64 * 16 + row % 64, column) for row, column in self._values(lane, 0)]
+
+    def _product(self, of_all: dict[int, Any], warp: int) -> list[int]:
         m, n, k = self.shape
+        m = m * _LANES // self.threads
         a, b, c = [0] * (m * k), [0] * (n * k), [0] * (m * n)
+        first = next(lane for lane in range(_LANES) if lane in of_all)
+        for matrix, part, of_first in ((a, "a", of_all[first][0]), (b, "b", of_all[first][1])):
+            if isinstance(of_first, Shared):
+                bits = of_first.bits()
+                rows = [bits[row] for row in self._rows(warp)] if part == "a" else bits
+                matrix[:] = [value for row in rows for value in row]
         for lane in range(_LANES):
             if lane not in of_all:
                 continue
             of_a, of_b, of_c = of_all[lane]
             for matrix, part, bits in ((a, "a", of_a), (b, "b", of_b)):
-                for (row, at), value in zip(self._elements(part, lane), bits, strict=True):
-                    matrix[row * k + at] = value
-            for (row, column), value in zip(self._values(lane), of_c, strict=True):
+                if isinstance(bits, Fragment):
+                    for (row, at), value in zip(self._elements(part, lane), bits.bits, strict=True):
+                        matrix[row * k + at] = value
+            for (row, column), value in zip(self._values_of_warp(lane), of_c, strict=True):
                 c[row * n + column] = value
         return _weft.matrix_product(self.path, a, b, c)
 
     def store(self, array: Any, i: int, j: int, acc: tuple[Any, ...]) -> None:
         """Store accumulators."""
-        for (row, column), value in zip(self._values(threads.current().lane), acc, strict=True):
+        for (row, column), value in zip(self._own_values(), acc, strict=True):
             array[int(i) + row, int(j) + column] = value
 
     def coord(self, r: int) -> tuple[Any, Any]:
         """Give the position of an accumulator."""
-        row, column = self._values(threads.current().lane)[int(r)]
+        row, column = self._own_values()[int(r)]
         return INT64(row), INT64(column)
 
 

@@ -11,7 +11,7 @@
 //! after all lanes have written theirs and before one reads its result, so that consecutive products may use the same
 //! arrays. On fibers, a barrier before and one after the product ensure this.
 
-use weft_artifact::{MatrixTile, Scalar};
+use weft_artifact::{MatrixProduct, Scalar};
 
 use super::{Cells, Site};
 use crate::{
@@ -34,9 +34,14 @@ impl Cells {
 }
 
 impl Site<'_> {
-    pub(crate) fn multiply(&mut self, tile: MatrixTile, results: &[LocalId], args: &[ExprId]) {
+    pub(crate) fn multiply(&mut self, product: MatrixProduct, results: &[LocalId], args: &[ExprId]) {
         let mut arrays: Vec<(SharedId, Scalar)> = Vec::with_capacity(args.len());
         for &value in args {
+            let mut value = value;
+            if product.reads_memory() && self.function.exprs[value].ty.scalar().is_none() {
+                // The address of a matrix in shared memory.
+                value = self.make().expr(ExprKind::Convert(value), Type::Scalar(Scalar::U64));
+            }
             let Some(elem) = self.function.exprs[value].ty.scalar() else { return };
             let number = arrays.iter().filter(|(_, of)| *of == elem).count();
             let array = self.cells.of_operand(self.module, (elem, number), self.span);
@@ -58,7 +63,7 @@ impl Site<'_> {
             let cell = make.cell(array, elem, index);
             cells.push(make.expr(ExprKind::Convert(cell), Type::Ptr(Scalar::U8, Space::Shared)));
         }
-        let product = make.stmt(StmtKind::Op { op: Op::MultiplyCells(tile), results: Vec::new(), args: cells });
+        let product = make.stmt(StmtKind::Op { op: Op::MultiplyCells(product), results: Vec::new(), args: cells });
         let cond = make.is_first_lane();
         self.push(StmtKind::If { cond, then: vec![product], otherwise: Block::new() });
         if self.cells.stacks {

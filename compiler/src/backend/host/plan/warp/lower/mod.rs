@@ -277,7 +277,7 @@ impl Site<'_> {
             (Op::MatchAll, &[mask, value], &[lanes, all]) => self.match_lanes(mask, value, lanes, Some(all)),
             (Op::WarpReduce(reduction), &[mask, value], &[result]) => self.reduce(reduction, mask, value, result),
             (Op::Multiply(_), _, []) => {}
-            (Op::Multiply(tile), ..) => self.multiply(tile, results, args),
+            (Op::Multiply(product), ..) => self.multiply(product, results, args),
             (_, [mask, ..], []) => {
                 // The results are not read, so only the barrier remains.
                 self.push(StmtKind::Op { op: Op::WarpBarrier, results: Vec::new(), args: vec![*mask] });

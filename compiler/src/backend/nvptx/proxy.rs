@@ -1,0 +1,85 @@
+//! Fences of the async proxy: products of a warpgroup read shared memory through it, and ordinary stores and `cp.async` write
+//! through the generic proxy. The writing thread must execute a fence between its stores and its synchronization with the
+//! threads of the product (PTX ISA, "Async proxy").
+//!
+//! A module with both has a fence before each operation by which a thread may synchronize with others. It is not known
+//! which stores a product reads, and a fence costs little beside a barrier.
+
+use crate::{
+    backend::llvm::{FunctionEmitter, Result},
+    ir::{ExprId, Function, Module, Op, Space, StmtKind, Type, for_each_stmt},
+};
+
+/// Whether threads may write shared memory that products read through the async proxy.
+pub(super) fn needs_fences(module: &Module) -> bool {
+    let (mut reads, mut writes) = (false, false);
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            let is_shared = |id: ExprId| may_be_shared(function, id);
+            match &stmt.kind {
+                StmtKind::Store { pointer, .. } => writes |= is_shared(*pointer),
+                StmtKind::Op { op, args, .. } => {
+                    reads |= matches!(op, Op::Multiply(product) if product.reads_memory());
+                    let (_, written) = op.accessed(args);
+                    writes |= matches!(op, Op::Ptx { pure: false, .. } | Op::External(_));
+                    writes |= written.iter().any(|&arg| is_shared(arg));
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {}
+            }
+        });
+    }
+    reads && writes
+}
+
+fn may_be_shared(function: &Function, id: ExprId) -> bool {
+    matches!(function.exprs[id].ty, Type::Ptr(_, Space::Shared | Space::Generic))
+}
+
+/// Whether a thread may synchronize with others by an operation after it has written.
+pub(super) fn synchronizes(op: Op) -> bool {
+    match op {
+        Op::Barrier | Op::BarrierReduce(_) | Op::GridBarrier | Op::WarpBarrier | Op::Fence(_) => true,
+        Op::Atomic { order, .. } => order.releases(),
+        Op::Shuffle(_)
+        | Op::Vote(_)
+        | Op::MatchAny
+        | Op::MatchAll
+        | Op::WarpReduce(_)
+        | Op::Multiply(_)
+        | Op::MatrixLoad(_)
+        | Op::MultiplyCells(_)
+        | Op::ActiveMask
+        | Op::LaneBits(_)
+        | Op::LaneFold(_)
+        | Op::OfWarps
+        | Op::WarpRegion(_)
+        | Op::Print(_)
+        | Op::Ptx { .. }
+        | Op::External(_)
+        | Op::Clock(_)
+        | Op::Nanosleep
+        | Op::Breakpoint
+        | Op::Load(_)
+        | Op::Store(_)
+        | Op::AsyncCopy(_)
+        | Op::Fault(_)
+        | Op::FaultCall(_)
+        | Op::Check(_) => false,
+    }
+}
+
+/// Emits a fence.
+pub(super) fn fence(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
+    let context = emitter.cx.types.context;
+    let function = context.void_type().fn_type(&[], false);
+    let text = "fence.proxy.async.shared::cta;".to_owned();
+    let asm = context.create_inline_asm(function, text, "~{memory}".to_owned(), true, false, None, false);
+    emitter.builder.build_indirect_call(function, asm, &[], "")?;
+    Ok(())
+}
