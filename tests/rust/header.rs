@@ -47,6 +47,11 @@ impl Header {
         }
         Ok(header)
     }
+
+    /// Whether the kernel is only for targets with a suffix, such as `sm_90a`.
+    pub(crate) fn needs_suffix(&self) -> bool {
+        self.targets.iter().all(|target| target.ends_with(['a', 'f']))
+    }
 }
 
 /// Parses `"a"` or `["a", "b"]` at the start of a text. Returns the strings and the rest of the text.

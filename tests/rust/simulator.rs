@@ -44,6 +44,12 @@ fn misread(path: &str, error: Option<String>) -> Option<String> {
     }
 }
 
+/// The kernels that are for any SM. The others use tensor cores in ways that the simulator does not have.
+pub(crate) fn kernels() -> Vec<String> {
+    let header = |path: &String| Header::read(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    files(&["tests/kernels"], "py").into_iter().filter(|path| !header(path).needs_suffix()).collect()
+}
+
 /// The PTX of a kernel.
 pub(crate) fn ptx(path: &str, sm: &str) -> Result<String, String> {
     let header = Header::read(&read(path))?;
@@ -74,7 +80,7 @@ fn run(module: &Module) -> Result<u64, String> {
 #[test]
 fn the_simulator_runs_every_kernel() {
     let mut faults = Vec::new();
-    for path in files(&["tests/kernels"], "py") {
+    for path in kernels() {
         let ptx = ptx(&path, "sm_90").unwrap_or_else(|error| panic!("{path}: {error}"));
         let module = match parse(&path, &ptx) {
             Ok(module) => module,
@@ -95,9 +101,17 @@ fn the_simulator_runs_every_kernel() {
 }
 
 #[test]
+fn the_simulator_refuses_products_of_a_warpgroup() {
+    let path = "tests/kernels/functions/warpgroup_kinds.py";
+    let ptx = ptx(path, "sm_90a").unwrap_or_else(|error| panic!("{error}"));
+    let error = parse(path, &ptx).err().unwrap_or_default();
+    assert!(error.ends_with("is not supported"), "{error}");
+}
+
+#[test]
 fn the_simulator_reads_the_ptx_for_newer_gpus() {
     let mut faults = Vec::new();
-    for path in files(&["tests/kernels"], "py") {
+    for path in kernels() {
         let ptx = ptx(&path, "sm_120").unwrap_or_else(|error| panic!("{path}: {error}"));
         faults.extend(misread(&path, parse(&path, &ptx).err()));
     }

@@ -119,6 +119,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::Ptx { pure: true, .. }
                 | Op::Clock(_)
                 | Op::Nanosleep
+                | Op::SetRegisters { .. }
                 | Op::Breakpoint
                 | Op::Fault(_)
                 | Op::FaultCall(_)

@@ -76,6 +76,7 @@ fn barriers(function: &Function) -> Barriers {
                 | Op::Ptx { pure: false, .. }
                 | Op::External(_)
                 | Op::Nanosleep
+                | Op::SetRegisters { .. }
                 | Op::Breakpoint
                 | Op::Fault(_)
                 | Op::FaultCall(_)

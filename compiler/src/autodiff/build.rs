@@ -156,7 +156,7 @@ impl Recorder<'_> {
             (Op::Store(_), &[pointer, value]) => self.write(pointer, value, span, out)?,
             (Op::Clock(_) | Op::ActiveMask, _) => self.unrepeatable(results, span, out),
             // The sanitizer checked the indices when the kernel ran; the adjoint kernel has no others.
-            (Op::Nanosleep | Op::Breakpoint | Op::Check(_), _) => {}
+            (Op::Nanosleep | Op::SetRegisters { .. } | Op::Breakpoint | Op::Check(_), _) => {}
             (Op::Barrier, _) => {
                 let event = self.event();
                 out.push(Node::Barrier { event, span });

@@ -209,7 +209,7 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
     found
 }
 
-/// The PTX that decides about the suffix of an SM and the ISA version, and its spans: the program's own, products of a
+/// The PTX that decides about the suffix of an SM and the ISA version, and its spans: the program's own, operations of a
 /// warpgroup, barriers in shared memory and the copies that they count.
 fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
     let inline = module.inline_ptx.iter().map(|(_, ptx)| (Cow::from(&ptx.text), ptx.span));
@@ -224,6 +224,8 @@ fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
                 && copy.has_barrier()
             {
                 found.push((nvptx::copies::text(number, *copy).into(), stmt.span));
+            } else if let StmtKind::Op { op: Op::SetRegisters { .. }, .. } = &stmt.kind {
+                found.push(("setmaxnreg;".into(), stmt.span));
             }
         });
     }

@@ -51,6 +51,8 @@ pub(super) struct Lowerer {
     pub(super) coop: CoopMemory,
     /// The maximum number of threads of a block, if the request sets it.
     pub(super) most_threads: Option<u32>,
+    /// The number of registers of a thread at the launch, if the request bounds the threads of a block.
+    pub(super) registers: Option<u32>,
     /// Reads of variables, and calls, whose type was never inferred: errors, unless another error explains them.
     pub(super) undefined: Vec<Diagnostic>,
     /// Calls of overloaded functions whose implementations the request does not have.

@@ -120,6 +120,7 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
         root,
         overloads,
         most_threads,
+        registers: request.options.registers_at_launch(),
         no_wraparound,
         sanitize,
         reports,

@@ -117,6 +117,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::Fence(_)
         | Op::Print(_)
         | Op::Nanosleep
+        | Op::SetRegisters { .. }
         | Op::Breakpoint
         | Op::Load(_)
         | Op::Store(_)

@@ -206,6 +206,7 @@ pub enum Custom {
     Grid,
     GridSize,
     SharedArray,
+    SetRegisters,
     SharedSwizzled,
     LocalArray,
     Abs,

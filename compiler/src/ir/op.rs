@@ -90,6 +90,13 @@ pub enum Op {
     Clock(Clock),
     /// Sleeps for about the given number of nanoseconds; it may return early.
     Nanosleep,
+    /// `setmaxnreg`: changes the number of registers of each thread of a warpgroup. Only code for a GPU has it.
+    SetRegisters {
+        /// The new number: a multiple of 8.
+        count: u16,
+        /// It is higher than that of the launch.
+        more: bool,
+    },
     /// `brkpt`: a breakpoint.
     Breakpoint,
     /// A load with a cache operator.
@@ -423,6 +430,7 @@ impl Op {
                 ptx: &["nanosleep"],
                 ..ORDERS
             },
+            Self::SetRegisters { .. } => OpRow { name: "set_registers", ptx: &["setmaxnreg"], ..OF_WARP },
             Self::Breakpoint => OpRow { name: "breakpoint", ptx: &["brkpt"], ..ORDERS },
             Self::Load(hint) => hint.row(),
             Self::Store(hint) => hint.row(),
@@ -614,6 +622,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::AsyncCopy(AsyncCopy::BarrierInit { barriers }) = self {
             write!(f, ".{barriers}")?;
+        }
+        if let Self::SetRegisters { count, more } = self {
+            write!(f, ".{}.{count}", if *more { "inc" } else { "dec" })?;
         }
         if let Self::Multiply(product) | Self::MultiplyCells(product) = self {
             write!(f, ".{product}")?;

@@ -73,6 +73,16 @@ pub struct Options {
 impl Options {
     /// The extents for which a specialized version of the code is profitable.
     pub const SHORT: std::ops::RangeInclusive<u64> = 2..=4;
+
+    /// The registers of a thread at the launch of a kernel that changes their number later (`ptxas` then takes the most that
+    /// the launch bounds allow); `None` without launch bounds.
+    pub fn registers_at_launch(&self) -> Option<u32> {
+        const REGISTERS: u32 = 64 * 1024;
+        const MOST: u32 = 255;
+        let LaunchBounds { threads, blocks, .. } = self.launch_bounds?;
+        let threads = threads.max(1).next_multiple_of(32).saturating_mul(blocks.unwrap_or(1).max(1));
+        Some((REGISTERS / threads / 8 * 8).min(self.max_registers.unwrap_or(MOST)).min(MOST))
+    }
 }
 
 impl Default for Options {

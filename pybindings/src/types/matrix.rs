@@ -52,8 +52,7 @@ pub(crate) fn matrix_layout(
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the lists")]
 pub(crate) fn matrix_product(path: &str, a: Vec<u64>, b: Vec<u64>, mut c: Vec<u64>) -> PyResult<Vec<u64>> {
     let tile = of_path(path)?;
-    let tile = tile.of_warp();
-    let [m, n, k] = tile.shape().map(usize::from);
+    let [m, n, k] = tile.of_warp().shape().map(usize::from);
     if (a.len(), b.len(), c.len()) != (m * k, n * k, m * n) {
         return Err(PyValueError::new_err(format!("these are not the matrices of {path}")));
     }

@@ -80,7 +80,7 @@ unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8) {
     }
     // SAFETY: the caller's cells are of this type.
     let mut c: Vec<_> = accumulators.iter().map(|&cells| unsafe { read(cells, kind.accumulator()) }).collect();
-    of_warp.multiply_matrices(&matrices[0], &matrices[1], &mut c, compute);
+    tile.multiply_matrices(&matrices[0], &matrices[1], &mut c, compute);
     for (values, &cells) in c.iter().zip(&accumulators) {
         // SAFETY: the caller's cells are of this type.
         unsafe { write(cells, kind.accumulator(), values) };

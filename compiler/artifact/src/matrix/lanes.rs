@@ -19,7 +19,7 @@ impl MatrixTile {
         self.multiply_matrices(&left, &right, c, product);
     }
 
-    /// [`Self::multiply`] of whole matrices of elements' bits: A by rows, B by columns.
+    /// [`Self::multiply`] of whole matrices of elements' bits: A by rows, B by columns. Of a warpgroup, those of one warp.
     pub fn multiply_matrices(
         self,
         a: &[u64],
@@ -27,9 +27,10 @@ impl MatrixTile {
         c: &mut [Lanes],
         product: impl Fn(Self, &[u64], &[u64], &mut [u64]),
     ) {
-        let [m, n, _] = self.shape().map(usize::from);
+        let of_warp = self.of_warp();
+        let [m, n, _] = of_warp.shape().map(usize::from);
         let at = |value: usize, lane: usize| {
-            let (row, column) = self.value_at(value);
+            let (row, column) = of_warp.value_at(value);
             (row + lane / 4) * n + column + lane % 4 * 2
         };
         let mut out = vec![0; m * n];

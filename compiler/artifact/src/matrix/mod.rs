@@ -37,6 +37,14 @@ pub enum MatrixKind {
     S8U8,
     /// `uint8` times `int8`, accumulated in `int32`.
     U8S8,
+    /// Floats of 8 bits, with 4 bits of exponent, accumulated in `float32`.
+    E4M3,
+    /// Floats of 8 bits, with 5 bits of exponent, accumulated in `float32`.
+    E5M2,
+    /// `E4M3` times `E5M2`.
+    E4M3E5M2,
+    /// `E5M2` times `E4M3`.
+    E5M2E4M3,
 }
 
 /// An operand of a tile.
@@ -71,8 +79,20 @@ const MOST_COLUMNS: i128 = 256;
 
 impl MatrixKind {
     /// All kinds.
-    pub const ALL: [Self; 8] =
-        [Self::F16, Self::BF16, Self::TF32, Self::F64, Self::S8, Self::U8, Self::S8U8, Self::U8S8];
+    pub const ALL: [Self; 12] = [
+        Self::F16,
+        Self::BF16,
+        Self::TF32,
+        Self::F64,
+        Self::S8,
+        Self::U8,
+        Self::S8U8,
+        Self::U8S8,
+        Self::E4M3,
+        Self::E5M2,
+        Self::E4M3E5M2,
+        Self::E5M2E4M3,
+    ];
 
     /// The names of the types of A, B and C.
     pub const fn names(self) -> [&'static str; 3] {
@@ -85,6 +105,10 @@ impl MatrixKind {
             Self::U8 => ["uint8", "uint8", "int32"],
             Self::S8U8 => ["int8", "uint8", "int32"],
             Self::U8S8 => ["uint8", "int8", "int32"],
+            Self::E4M3 => ["e4m3", "e4m3", "float32"],
+            Self::E5M2 => ["e5m2", "e5m2", "float32"],
+            Self::E4M3E5M2 => ["e4m3", "e5m2", "float32"],
+            Self::E5M2E4M3 => ["e5m2", "e4m3", "float32"],
         }
     }
 
@@ -94,7 +118,14 @@ impl MatrixKind {
             Self::F16 | Self::BF16 => [16, 8, 16],
             Self::TF32 => [16, 8, 8],
             Self::F64 => [8, 8, 4],
-            Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => [16, 8, 32],
+            Self::S8
+            | Self::U8
+            | Self::S8U8
+            | Self::U8S8
+            | Self::E4M3
+            | Self::E5M2
+            | Self::E4M3E5M2
+            | Self::E5M2E4M3 => [16, 8, 32],
         }
     }
 
@@ -109,6 +140,10 @@ impl MatrixKind {
             Self::U8 => "s32.u8.u8.s32",
             Self::S8U8 => "s32.s8.u8.s32",
             Self::U8S8 => "s32.u8.s8.s32",
+            Self::E4M3 => "f32.e4m3.e4m3.f32",
+            Self::E5M2 => "f32.e5m2.e5m2.f32",
+            Self::E4M3E5M2 => "f32.e4m3.e5m2.f32",
+            Self::E5M2E4M3 => "f32.e5m2.e4m3.f32",
         }
     }
 
@@ -120,14 +155,22 @@ impl MatrixKind {
             (Self::TF32, _) => Scalar::F32,
             (Self::F64, _) => Scalar::F64,
             (Self::S8, _) | (Self::S8U8, MatrixPart::A) | (Self::U8S8, MatrixPart::B) => Scalar::I8,
-            (Self::U8, _) | (Self::U8S8, MatrixPart::A) | (Self::S8U8, MatrixPart::B) => Scalar::U8,
+            (Self::U8 | Self::E4M3 | Self::E5M2 | Self::E4M3E5M2 | Self::E5M2E4M3, _)
+            | (Self::U8S8, MatrixPart::A)
+            | (Self::S8U8, MatrixPart::B) => Scalar::U8,
         }
     }
 
     /// The type of an accumulator.
     pub const fn accumulator(self) -> Scalar {
         match self {
-            Self::F16 | Self::BF16 | Self::TF32 => Scalar::F32,
+            Self::F16
+            | Self::BF16
+            | Self::TF32
+            | Self::E4M3
+            | Self::E5M2
+            | Self::E4M3E5M2
+            | Self::E5M2E4M3 => Scalar::F32,
             Self::F64 => Scalar::F64,
             Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => Scalar::I32,
         }
@@ -136,8 +179,18 @@ impl MatrixKind {
     /// The type of a register of A or B.
     pub const fn register(self) -> Scalar {
         match self {
-            Self::F16 | Self::BF16 | Self::TF32 | Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => Scalar::U32,
             Self::F64 => Scalar::F64,
+            Self::F16
+            | Self::BF16
+            | Self::TF32
+            | Self::S8
+            | Self::U8
+            | Self::S8U8
+            | Self::U8S8
+            | Self::E4M3
+            | Self::E5M2
+            | Self::E4M3E5M2
+            | Self::E5M2E4M3 => Scalar::U32,
         }
     }
 
@@ -146,13 +199,24 @@ impl MatrixKind {
         match self {
             Self::F16 | Self::BF16 => 2,
             Self::TF32 | Self::F64 => 1,
-            Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => 4,
+            Self::S8
+            | Self::U8
+            | Self::S8U8
+            | Self::U8S8
+            | Self::E4M3
+            | Self::E5M2
+            | Self::E4M3E5M2
+            | Self::E5M2E4M3 => 4,
         }
     }
 
-    /// The oldest SM with the instruction.
-    pub const fn sm(self) -> u32 {
-        80
+    /// Whether there are tiles of a warp, and tiles of a warpgroup.
+    pub const fn has_tiles(self) -> [bool; 2] {
+        match self {
+            Self::F16 | Self::BF16 | Self::TF32 | Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => [true, true],
+            Self::F64 => [true, false],
+            Self::E4M3 | Self::E5M2 | Self::E4M3E5M2 | Self::E5M2E4M3 => [false, true],
+        }
     }
 }
 
@@ -174,8 +238,9 @@ impl MatrixTile {
         let Some(kind) = MatrixKind::ALL.into_iter().find(|kind| kind.names() == types) else {
             return Err(format!("there is no tile {shown}; there are multiples of {}", Self::listed()));
         };
-        if warps == WARPS && kind == MatrixKind::F64 {
-            return Err(format!("there is no tile {shown} of a warpgroup: {a} has only tiles of a warp"));
+        let (of, only) = if warps == 1 { ("warp", "warpgroup: pass `threads=128`") } else { ("warpgroup", "warp") };
+        if !kind.has_tiles()[usize::from(warps == WARPS)] {
+            return Err(format!("there is no tile {shown} of a {of}: these types have only tiles of a {only}"));
         }
         let [rows, columns, along] = kind.instruction();
         let unit = [rows * warps, columns, along];
@@ -222,8 +287,10 @@ impl MatrixTile {
     fn listed() -> String {
         let one = |kind: MatrixKind| {
             let ([m, n, k], [a, b, c]) = (kind.instruction(), kind.names());
-            let quoted = |name: &str| if name == "tf32" { "\"tf32\"".to_owned() } else { name.to_owned() };
-            format!("({m}, {n}, {k}, a={}, b={}, c={})", quoted(a), quoted(b), quoted(c))
+            let is_format = |name: &str| matches!(name, "tf32" | "e4m3" | "e5m2");
+            let quoted = |name: &str| if is_format(name) { format!("\"{name}\"") } else { name.to_owned() };
+            let (rows, threads) = if kind.has_tiles()[0] { (m, "") } else { (m * WARPS, ", threads=128") };
+            format!("({rows}, {n}, {k}, a={}, b={}, c={}{threads})", quoted(a), quoted(b), quoted(c))
         };
         MatrixKind::ALL.map(one).join(", ")
     }
@@ -361,7 +428,11 @@ impl MatrixTile {
             | MatrixKind::S8
             | MatrixKind::U8
             | MatrixKind::S8U8
-            | MatrixKind::U8S8 => None,
+            | MatrixKind::U8S8
+            | MatrixKind::E4M3
+            | MatrixKind::E5M2
+            | MatrixKind::E4M3E5M2
+            | MatrixKind::E5M2E4M3 => None,
         }
     }
 
@@ -410,36 +481,49 @@ mod tests {
         MatrixTile::new(shape, kind.names(), 32).expect("a tile")
     }
 
+    /// The tiles of a warp and of a warpgroup with these numbers of instructions along `m`, `n` and `k`.
+    fn tiles(factors: [i128; 3]) -> impl Iterator<Item = MatrixTile> {
+        let warps = [1, 4].into_iter().enumerate();
+        let all = MatrixKind::ALL.into_iter().flat_map(move |kind| warps.clone().map(move |warps| (kind, warps)));
+        all.filter(|(kind, (at, _))| kind.has_tiles()[*at]).map(move |(kind, (_, warps))| {
+            let [m, n, k] = kind.instruction().map(i128::from);
+            let shape = [m * warps * factors[0], n * factors[1], k * factors[2]];
+            MatrixTile::new(shape, kind.names(), 32 * warps).expect("a tile")
+        })
+    }
+
     #[test]
     fn each_element_has_one_lane() {
-        for kind in MatrixKind::ALL {
-            let unit = kind.instruction().map(i128::from);
-            for factors in [[1, 1, 1], [2, 4, 2]] {
-                let tile = tile([0, 1, 2].map(|at| unit[at] * factors[at]), kind);
-                let [m, n, k] = tile.shape().map(usize::from);
-                for (part, rows) in [(MatrixPart::A, m), (MatrixPart::B, n)] {
-                    let mut seen = HashSet::new();
-                    let per_register = usize::from(kind.per_register());
-                    for lane in 0..LANES {
-                        for word in 0..tile.registers(part) {
-                            let (row, at) = tile.register_at(part, word);
-                            for element in 0..per_register {
-                                let place = (row + lane / 4, at + lane % 4 * per_register + element);
-                                assert!(place.0 < rows && place.1 < k && seen.insert(place), "{tile} {place:?}");
-                            }
+        for tile in tiles([1, 1, 1]).chain(tiles([2, 4, 2])) {
+            let [m, n, k] = tile.of_warp().shape().map(usize::from);
+            let parts = if tile.is_of_warpgroup() { &[(MatrixPart::A, m)][..] } else { &[(MatrixPart::A, m), (MatrixPart::B, n)] };
+            for &(part, rows) in parts {
+                let mut seen = HashSet::new();
+                let per_register = usize::from(tile.kind().per_register());
+                for lane in 0..LANES {
+                    for word in 0..tile.registers(part) {
+                        let (row, at) = tile.register_at(part, word);
+                        for element in 0..per_register {
+                            let place = (row + lane / 4, at + lane % 4 * per_register + element);
+                            assert!(place.0 < rows && place.1 < k && seen.insert(place), "{tile} {place:?}");
                         }
                     }
-                    assert_eq!(seen.len(), rows * k, "{tile}");
                 }
-                let mut seen = HashSet::new();
-                for lane in 0..LANES {
-                    for value in 0..tile.values() {
-                        let (row, column) = tile.value_at(value);
-                        assert!(seen.insert((row + lane / 4, column + lane % 4 * 2)), "{tile}");
-                    }
-                }
-                assert_eq!(seen.len(), m * n, "{tile}");
+                assert_eq!(seen.len(), rows * k, "{tile}");
             }
+            let mut seen = HashSet::new();
+            for thread in 0..tile.threads() {
+                let (warp, lane) = (thread / LANES, thread % LANES);
+                for value in 0..tile.values() {
+                    let (row, column) = tile.value_at(value);
+                    let of_warp = tile.of_warp().value_at(value);
+                    let place = (row + tile.row_of_warp(warp, lane / 4), column + lane % 4 * 2);
+                    assert_eq!(place.0, tile.row_of_warp(warp, of_warp.0 + lane / 4), "{tile}");
+                    assert!(seen.insert(place), "{tile}");
+                }
+            }
+            let [m, n, _] = tile.shape().map(usize::from);
+            assert_eq!(seen.len(), m * n, "{tile}");
         }
     }
 
@@ -459,8 +543,7 @@ mod tests {
 
     #[test]
     fn paths_and_codes_are_those_of_the_tile() {
-        for kind in MatrixKind::ALL {
-            let tile = tile(kind.instruction().map(|extent| i128::from(extent) * 2), kind);
+        for tile in tiles([2, 2, 2]) {
             assert_eq!(MatrixTile::from_path(&tile.path()), Some(tile));
             assert_eq!(MatrixTile::of_code(tile.code()), Some(tile));
         }
@@ -478,5 +561,18 @@ mod tests {
         assert!(wrong([16, 8, 12], ["bfloat16", "bfloat16", "float32"]).ends_with("it is a multiple of 16x8x16"));
         assert!(wrong([256, 256, 16], ["bfloat16", "bfloat16", "float32"]).contains("2048 registers"));
         assert!(wrong([0, 8, 16], ["bfloat16", "bfloat16", "float32"]).contains("multiple"));
+        assert!(wrong([64, 8, 32], ["e4m3", "e4m3", "float32"]).ends_with("only tiles of a warpgroup: pass `threads=128`"));
+    }
+
+    #[test]
+    fn tiles_of_a_warpgroup_that_do_not_exist() {
+        let wrong = |shape, types, threads| MatrixTile::new(shape, types, threads).expect_err("an error");
+        let (halves, bytes) = (["float16", "float16", "float32"], ["int8", "int8", "int32"]);
+        assert!(wrong([64, 64, 16], halves, 64).starts_with("a tile has 32 threads, a warp, or 128, a warpgroup"));
+        assert!(wrong([32, 64, 16], halves, 128).ends_with("it is a multiple of 64x8x16"));
+        assert!(wrong([64, 264, 16], halves, 128).ends_with("it has at most 256 columns"));
+        assert!(wrong([128, 256, 16], halves, 128).contains("256 registers"));
+        assert!(wrong([64, 40, 32], bytes, 128).contains("a multiple of 16"));
+        assert!(wrong([64, 8, 8], ["float64"; 3], 128).ends_with("only tiles of a warp"));
     }
 }

@@ -251,6 +251,11 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 let read = emitter.cx.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[])?;
                 Ok(vec![emitter.call(read, &[])?])
             }
+            Op::SetRegisters { count, more } => {
+                let count = emitter.cx.types.context.i32_type().const_int(count.into(), false);
+                let way = if more { "inc" } else { "dec" };
+                effect(emitter, &format!("llvm.nvvm.setmaxnreg.{way}.sync.aligned.u32"), &[count.into()])
+            }
             Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
             Op::AsyncCopy(copy) => copies::emit(emitter, self.sm, copy, operands),

@@ -64,6 +64,7 @@ pub(super) fn synchronizes(op: Op) -> bool {
         | Op::External(_)
         | Op::Clock(_)
         | Op::Nanosleep
+        | Op::SetRegisters { .. }
         | Op::Breakpoint
         | Op::Load(_)
         | Op::Store(_)

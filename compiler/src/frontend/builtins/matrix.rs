@@ -85,7 +85,7 @@ impl FnLowerer<'_> {
             } else if let Value::Static(Static::Str(text)) = value {
                 text
             } else {
-                let message = format!("`{parameter}` must be a number type or \"tf32\", not {}", value.ty());
+                let message = format!("`{parameter}` must be a number type, \"tf32\", \"e4m3\" or \"e5m2\", not {}", value.ty());
                 return self.error(Code::NotConstant, span, message);
             };
         }

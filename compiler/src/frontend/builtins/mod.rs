@@ -132,6 +132,7 @@ impl FnLowerer<'_> {
             Custom::Grid => self.grid(row, false, args, span),
             Custom::GridSize => self.grid(row, true, args, span),
             Custom::SharedArray => self.make_array(row, true, args, span),
+            Custom::SetRegisters => self.set_registers(row, args, span),
             Custom::SharedSwizzled => self.shared_swizzled(row, args, span),
             Custom::LocalArray => self.make_array(row, false, args, span),
             Custom::Abs => self.abs(row, args, span),

@@ -8,7 +8,7 @@ use weft_artifact::{Layout, MatrixPart, MatrixTile, Number, Scalar, SharedMatrix
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
-        expr::Index,
+        expr::{Args, Index},
         lowerer::FnLowerer,
         object::{MatrixObject, ObjectKind},
         swizzle::{self, Swizzle},
@@ -16,7 +16,7 @@ use crate::{
         value::{ArrayValue, Atom, Value},
     },
     intrinsics::Intrinsic,
-    ir::Space,
+    ir::{Op, Space, StmtKind},
     source::Span,
 };
 
@@ -31,6 +31,30 @@ struct Memory {
 }
 
 impl FnLowerer<'_> {
+    /// `set_registers(n)`.
+    pub(super) fn set_registers(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
+        let Some([Some(n)]) = self.named(row, ["n"], 1, args, span) else { return Value::Poison };
+        let name = shown_path(row.path);
+        let Value::Int(n) = n else {
+            let message = format!("the number of registers in `{name}` must be a compile-time integer, not {}", n.ty());
+            return self.error(Code::NotConstant, span, message);
+        };
+        let Some(count) = u16::try_from(n).ok().filter(|count| (24..=256).contains(count) && count % 8 == 0) else {
+            let message = format!("`{name}` takes a multiple of 8 from 24 to 256, not {n}");
+            return self.error(Code::OutOfRange, span, message);
+        };
+        let Some(registers) = self.cx.registers else {
+            let message = format!("`{name}` needs a kernel whose number of registers at the launch is known");
+            let help = "pass the threads of a block: `cuda.jit(launch_bounds=384)`";
+            return self.report(Diagnostic::error(Code::BadOperand, span, message).help(help));
+        };
+        if self.cx.ptx {
+            let op = Op::SetRegisters { count, more: u32::from(count) > registers };
+            self.stmt(StmtKind::Op { op, results: Vec::new(), args: Vec::new() }, span);
+        }
+        Value::NONE
+    }
+
     /// `T.a(array, i, j)` and `T.b(array, i, j)` of a tile of a warpgroup.
     pub(super) fn shared_matrix(
         &mut self,

@@ -1,4 +1,5 @@
-//! Rows of matrix tiles of a warp, of asynchronous copies to shared memory, and of the barriers that count them.
+//! Rows of matrix tiles of a warp or a warpgroup, of asynchronous copies to shared memory, and of the barriers that count
+//! them.
 
 use super::super::{Custom, Intrinsic, Lowering, Ptx};
 
@@ -62,31 +63,49 @@ pub(super) const MATRIX: &[Intrinsic] = &[
          The number is a compile-time constant.",
     ),
     tile(
+        "weft.cuda.set_registers",
+        Custom::SetRegisters,
+        "`set_registers(n)`: changes the registers of the warpgroup's threads to `n`, a constant multiple of 8 from 24 to \
+         256, so that warps that only copy leave their registers to those that multiply. All 128 threads of the warpgroup \
+         make the call, once, and the kernel has `launch_bounds`. With more registers than at the launch, it waits for \
+         others to release theirs. No effect on the CPU. PTX ISA, `setmaxnreg`.",
+    ),
+    tile(
         "weft.cuda.mma.tile",
         Custom::MatrixTile,
-        "`tile(m, n, k, a, b, c)`: a product of matrices that a warp computes on tensor cores, `m` by `k` of type `a` \
-         times `k` by `n` of type `b`, added to `m` by `n` of type `c`. The shape is a multiple of that of an \
+        "`tile(m, n, k, a, b, c, threads=32)`: a product of matrices that a warp computes on tensor cores, `m` by `k` of \
+         type `a` times `k` by `n` of type `b`, added to `m` by `n` of type `c`. The shape is a multiple of that of an \
          instruction: 16, 8, 16 for `float16` and `bfloat16`, 16, 8, 8 for `\"tf32\"` (arrays of `float32`), each with \
          `float32`; 8, 8, 4 for `float64`; 16, 8, 32 for `int8` and `uint8` with `int32`. It can be made outside of \
-         kernels, too.",
+         kernels, too. With `threads=128` a warpgroup computes it: four consecutive warps, the first one's number a \
+         multiple of four, on a GPU of compute capability 9.0. Then `m` is a multiple of 64, `n` is at most 256, the \
+         operands are in swizzled shared memory, there is no `float64`, and there are floats of 8 bits, `\"e4m3\"` and \
+         `\"e5m2\"`, in arrays of `uint8` with `float32`, whose `k` is a multiple of 32.",
     ),
     method(
         "weft.cuda.mma.Tile.a",
         "`a(array, i, j)`: loads the left matrix, whose first element is `array[i, j]`. All lanes of the warp pass the \
          same position, which does not count from the end. The array may be in any memory and have any strides. \
          `a(acc)`, for `float16` and `bfloat16`: the matrix in the accumulators of a tile of `m` rows and `k` columns, or \
-         in a tuple of as many numbers, rounded to the type of the elements.",
+         in a tuple of as many numbers, rounded to the type of the elements. Of a warpgroup, the array is a swizzled \
+         shared one whose rows have the width of the swizzle: `(rows, k)`, its transpose `array.T` for types of 16 bits, \
+         or `(panels, rows, k)` with panels of `k`; the position is a multiple of 8 rows and of 32 bytes along `k`, and \
+         the matrix is in one panel or starts at one. The elements are read by `mma`.",
     ),
     method(
         "weft.cuda.mma.Tile.b",
         "`b(array, i, j)`: loads the right matrix, whose first element is `array[i, j]`, for `k` rows and `n` columns. \
-         For an array that stores it by columns, pass `array.T`.",
+         For an array that stores it by columns, pass `array.T`. Of a warpgroup, the array is as for `a`: `array.T` of \
+         `(columns, k)`, or for types of 16 bits `(k, columns)` or `(panels, k, columns)`, at a position that is a \
+         multiple of 8 along the rows of memory, and inside them of 32 bytes along `k` or 16 bytes along `n`.",
     ),
     method("weft.cuda.mma.Tile.zeros", "`zeros()`: accumulators that are zero: a tuple of the lane's elements of C."),
     method(
         "weft.cuda.mma.Tile.mma",
         "`mma(a, b, acc)`: the product of two matrices plus accumulators, as new accumulators. All lanes of the warp \
-         must make the call. On the CPU, the result has the bits of a GPU of compute capability 9.0.",
+         must make the call, of a warpgroup all lanes of its four warps. Matrices in shared memory must be complete: a \
+         barrier separates the threads that write them from the call, and the call from those that overwrite them. On \
+         the CPU, the result has the bits of a GPU of compute capability 9.0.",
     ),
     method(
         "weft.cuda.mma.Tile.store",

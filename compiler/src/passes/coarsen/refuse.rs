@@ -106,6 +106,7 @@ fn reason(op: Op) -> Option<&'static str> {
         Op::External(_) => Some("it calls linked functions"),
         Op::Clock(Clock::Cycles32 | Clock::Cycles64 | Clock::Nanoseconds) => Some("it reads a clock"),
         Op::Nanosleep => Some("it sleeps"),
+        Op::SetRegisters { .. } => Some("it sets the registers of its warps"),
         Op::Breakpoint => Some("it has a breakpoint"),
         Op::Check(_) => Some("it is sanitized"),
         Op::Fault(_) | Op::FaultCall(_) => Some("it raises exceptions"),

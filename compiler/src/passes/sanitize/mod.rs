@@ -123,6 +123,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         | Op::External(_)
         | Op::Clock(_)
         | Op::Nanosleep
+        | Op::SetRegisters { .. }
         | Op::Breakpoint
         | Op::Load(_)
         | Op::Store(_)

@@ -55,6 +55,7 @@ reduce_or_sync = KernelName("weft.cuda.reduce_or_sync")
 reduce_xor_sync = KernelName("weft.cuda.reduce_xor_sync")
 rsqrt = KernelName("weft.cuda.rsqrt")
 selp = KernelName("weft.cuda.selp")
+set_registers = KernelName("weft.cuda.set_registers")
 shfl_down_sync = KernelName("weft.cuda.shfl_down_sync")
 shfl_sync = KernelName("weft.cuda.shfl_sync")
 shfl_up_sync = KernelName("weft.cuda.shfl_up_sync")
@@ -123,6 +124,7 @@ __all__ = [
     "reduce_xor_sync",
     "rsqrt",
     "selp",
+    "set_registers",
     "shfl_down_sync",
     "shfl_sync",
     "shfl_up_sync",

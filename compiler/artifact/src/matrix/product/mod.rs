@@ -5,6 +5,8 @@
 //! - `float16`, `bfloat16` and tf32: one instruction adds all its products and the accumulator at once. Each term is cut
 //!   toward zero at 25 bits below the largest exponent among them, the sum is exact, and it is cut to a `float32`.
 //!   Subnormal numbers are exact, a NaN is `0x7fffffff`, a zero is `+0`.
+//! - Floats of 8 bits in a warpgroup: in the same way, but at 13 bits below the largest exponent, and the result is cut to
+//!   13 bits of fraction.
 //! - `float64`: a fused multiply-add for each `k`, in ascending order.
 //! - Integers: exact, modulo 2^32.
 //!
@@ -21,8 +23,8 @@ const NAN: u32 = 0x7FFF_FFFF;
 const INFINITY: u32 = 0x7F80_0000;
 /// The sign of a `float32`.
 const SIGN: u32 = 0x8000_0000;
-/// Terms are cut this number of bits below the largest exponent.
-const CUT: u32 = 25;
+/// Bits of a `float32` that a result of floats of 8 bits does not have.
+const UNUSED_OF_8: u64 = (1 << 10) - 1;
 /// The least exponent that terms are aligned to.
 const LOWEST: i32 = -133;
 /// The exponent of a zero, below all others.
@@ -37,21 +39,46 @@ struct Format {
     fraction_bits: u32,
     /// Lowest bits of an element, which the operation does not read.
     unread: u32,
+    /// It has no infinities, and only one NaN, with all bits set.
+    is_finite: bool,
+}
+
+/// The formats of A and B, and the number of bits below the largest exponent at which terms are cut.
+#[derive(Clone, Copy)]
+struct Formats {
+    a: Format,
+    b: Format,
+    cut: u32,
+}
+
+impl Formats {
+    fn of(kind: MatrixKind) -> Option<Self> {
+        let (a, b, cut) = match kind {
+            MatrixKind::F16 => (Format::F16, Format::F16, 25),
+            MatrixKind::BF16 => (Format::BF16, Format::BF16, 25),
+            MatrixKind::TF32 => (Format::TF32, Format::TF32, 25),
+            MatrixKind::E4M3 => (Format::E4M3, Format::E4M3, 13),
+            MatrixKind::E5M2 => (Format::E5M2, Format::E5M2, 13),
+            MatrixKind::E4M3E5M2 => (Format::E4M3, Format::E5M2, 13),
+            MatrixKind::E5M2E4M3 => (Format::E5M2, Format::E4M3, 13),
+            MatrixKind::F64 | MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => return None,
+        };
+        Some(Self { a, b, cut })
+    }
 }
 
 impl Format {
-    fn of(kind: MatrixKind) -> Option<Self> {
-        let (exponent_bits, fraction_bits, unread) = match kind {
-            MatrixKind::F16 => (5, 10, 0),
-            MatrixKind::BF16 => (8, 7, 0),
-            MatrixKind::TF32 => (8, 10, 13),
-            MatrixKind::F64 | MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => return None,
-        };
-        Some(Self { exponent_bits, fraction_bits, unread })
+    const fn new(exponent_bits: u32, fraction_bits: u32) -> Self {
+        Self { exponent_bits, fraction_bits, unread: 0, is_finite: false }
     }
 
+    const F16: Self = Self::new(5, 10);
+    const BF16: Self = Self::new(8, 7);
+    const TF32: Self = Self { unread: 13, ..Self::new(8, 10) };
+    const E4M3: Self = Self { is_finite: true, ..Self::new(4, 3) };
+    const E5M2: Self = Self::new(5, 2);
     /// The format of accumulators.
-    const F32: Self = Self { exponent_bits: 8, fraction_bits: 23, unread: 0 };
+    const F32: Self = Self::new(8, 23);
 }
 
 /// A number: `(-1)^sign * significand * 2^(exponent - fraction bits)`. A subnormal number has the least exponent.
@@ -75,7 +102,8 @@ impl Decoded {
         let sign = -((bits >> (format.fraction_bits + format.exponent_bits) & 1).cast_signed());
         let significand = if field > 0 { fraction | 1 << format.fraction_bits } else { fraction };
         let exponent = field.max(1).cast_signed() - (largest >> 1).cast_signed();
-        let is_special = field == largest;
+        let ones = (1 << format.fraction_bits) - 1;
+        let is_special = field == largest && (!format.is_finite || fraction == ones);
         Self {
             sign,
             significand: significand.cast_signed(),
@@ -102,7 +130,13 @@ struct Row {
 #[inline(always)]
 pub fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     match tile.kind() {
-        MatrixKind::F16 | MatrixKind::BF16 | MatrixKind::TF32 => floats(tile, a, b, c),
+        MatrixKind::F16
+        | MatrixKind::BF16
+        | MatrixKind::TF32
+        | MatrixKind::E4M3
+        | MatrixKind::E5M2
+        | MatrixKind::E4M3E5M2
+        | MatrixKind::E5M2E4M3 => floats(tile, a, b, c),
         MatrixKind::F64 => doubles(tile, a, b, c),
         MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => integers(tile, a, b, c),
     }
@@ -111,12 +145,12 @@ pub fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
 /// The products in `float32`.
 #[inline(always)]
 fn floats(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
-    let Some(format) = Format::of(tile.kind()) else { return };
+    let Some(formats) = Formats::of(tile.kind()) else { return };
     let [_, n, k] = tile.shape().map(usize::from);
     let step = usize::from(tile.kind().instruction()[2]);
-    let decode = |bits: &u64| Decoded::of(format, *bits);
-    let a: Vec<Decoded> = a.iter().map(decode).collect();
-    let b: Vec<Decoded> = b.iter().map(decode).collect();
+    let decode = |format: Format| move |bits: &u64| Decoded::of(format, *bits);
+    let a: Vec<Decoded> = a.iter().map(decode(formats.a)).collect();
+    let b: Vec<Decoded> = b.iter().map(decode(formats.b)).collect();
     let special = a.iter().chain(&b).any(|number| number.is_special());
     let mut rows = vec![Row::default(); n / COLUMNS * k];
     for (column, numbers) in b.chunks(k).enumerate() {
@@ -132,7 +166,7 @@ fn floats(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
             for start in (0..k).step_by(step) {
                 let numbers = &row[start..start + step];
                 let before: [u64; COLUMNS] = std::array::from_fn(|column| out[column]);
-                fused(format, numbers, &rows[block * k + start..][..step], out);
+                fused(formats, numbers, &rows[block * k + start..][..step], out);
                 if !special && before.iter().all(|&bits| bits as u32 & INFINITY != INFINITY) {
                     continue;
                 }
@@ -168,7 +202,7 @@ fn special_sum(a: &[Decoded], b: &[Decoded], c: Decoded) -> Option<u32> {
 
 /// One instruction for a row of A and eight columns of B, if no number is infinite or NaN.
 #[inline(always)]
-fn fused(format: Format, a: &[Decoded], b: &[Row], c: &mut [u64]) {
+fn fused(formats: Formats, a: &[Decoded], b: &[Row], c: &mut [u64]) {
     let before: [Decoded; COLUMNS] = std::array::from_fn(|column| Decoded::of(Format::F32, c[column]));
     let mut top = before.map(|number| number.exponent.max(LOWEST));
     for (a, b) in a.iter().zip(b) {
@@ -176,8 +210,12 @@ fn fused(format: Format, a: &[Decoded], b: &[Row], c: &mut [u64]) {
             *top = (*top).max(a.exponent + exponent);
         }
     }
-    // A product has twice the fraction bits. Its significand is below 2^27 after the shift, so 16 of them fit.
-    let up = CUT - 2 * format.fraction_bits;
+    // A product has the fraction bits of both. Its significand is below 2^(cut + 2) after the shift, so that all fit.
+    let Formats { a: of_a, b: of_b, cut } = formats;
+    let up = cut - of_a.fraction_bits - of_b.fraction_bits;
+    // The accumulator's fraction is shifted to the cut.
+    let (c_up, c_down) = (cut.saturating_sub(Format::F32.fraction_bits), Format::F32.fraction_bits.saturating_sub(cut));
+    let unused = if c_down > 0 { UNUSED_OF_8 } else { 0 };
     let mut sums = [0_i32; COLUMNS];
     for (a, b) in a.iter().zip(b) {
         let factors = b.exponent.iter().zip(&b.significand).zip(&b.sign);
@@ -189,16 +227,16 @@ fn fused(format: Format, a: &[Decoded], b: &[Row], c: &mut [u64]) {
         }
     }
     for (((out, number), top), sum) in c.iter_mut().zip(before).zip(top).zip(sums) {
-        let below = (top - number.exponent).min(31);
-        let magnitude = (number.significand << (CUT - Format::F32.fraction_bits)) >> below;
+        let below = (top - number.exponent + c_down.cast_signed()).min(31);
+        let magnitude = (number.significand << c_up) >> below;
         let total = i64::from(sum) + i64::from((magnitude ^ number.sign) - number.sign);
-        *out = cut(total, top - CUT.cast_signed()).into();
+        *out = u64::from(cut_to_float(total, top - cut.cast_signed())) & !unused;
     }
 }
 
 /// The bits of `total * 2^unit`, cut toward zero to a `float32`.
 #[inline(always)]
-fn cut(total: i64, unit: i32) -> u32 {
+fn cut_to_float(total: i64, unit: i32) -> u32 {
     if total == 0 {
         return 0;
     }

@@ -6,8 +6,10 @@ use crate::matrix::{MatrixKind, MatrixTile};
 
 /// The first element of `a * b + c` for matrices whose first row and column are these numbers and otherwise zero.
 fn element(kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
-    let [m, n, k] = kind.instruction().map(usize::from);
-    let tile = MatrixTile::new(kind.instruction().map(i128::from), kind.names()).expect("a tile");
+    let threads = if kind.has_tiles()[0] { 32 } else { 128 };
+    let [rows, n, k] = kind.instruction().map(i128::from);
+    let tile = MatrixTile::new([rows * threads / 32, n, k], kind.names(), threads).expect("a tile");
+    let [m, n, k] = tile.of_warp().shape().map(usize::from);
     let (mut left, mut right, mut out) = (vec![0; m * k], vec![0; n * k], vec![0; m * n]);
     left[..a.len()].copy_from_slice(a);
     right[..b.len()].copy_from_slice(b);
@@ -52,6 +54,26 @@ fn special_values() {
     assert_eq!(element(F16, &[0x8000], &[ONE], float(-0.0)), 0);
     // The lower 13 bits of a tf32 are not read: this NaN is an infinity.
     assert_eq!(element(MatrixKind::TF32, &[0x7F80_0001], &[float(1.0)], 0), float(f32::INFINITY));
+}
+
+#[test]
+fn floats_of_8_bits_have_13_bits() {
+    use MatrixKind::{E4M3, E4M3E5M2, E5M2, E5M2E4M3};
+    const ONE_4: u64 = 0x38;
+    const ONE_5: u64 = 0x3C;
+    let sum = |low: i32| float(1.0 + 2.0_f32.powi(low));
+    // 2^-9 and 2^-16 are the smallest subnormal numbers.
+    assert_eq!(element(E4M3, &[ONE_4, 1], &[ONE_4, ONE_4], 0), sum(-9));
+    assert_eq!(element(E5M2, &[ONE_5, 0x0C], &[ONE_5, ONE_5], 0), sum(-12));
+    assert_eq!(element(E5M2, &[ONE_5, 0x08], &[ONE_5, ONE_5], 0), sum(-13));
+    assert_eq!(element(E5M2, &[ONE_5, 0x04], &[ONE_5, ONE_5], 0), float(1.0));
+    assert_eq!(element(E4M3E5M2, &[ONE_4, 0x40], &[ONE_5, 0x40], 0), float(5.0));
+    assert_eq!(element(E5M2E4M3, &[ONE_5, 0x40], &[ONE_4, 0x40], 0), float(5.0));
+    // The accumulator loses its low bits, too.
+    assert_eq!(element(E4M3, &[0], &[0], float(1.0 + f32::EPSILON)), float(1.0));
+    assert_eq!(element(E4M3, &[0x7E], &[ONE_4], 0), float(448.0));
+    assert_eq!(element(E4M3, &[0x7F], &[ONE_4], 0), 0x7FFF_FFFF);
+    assert_eq!(element(E5M2, &[0x7C], &[0xBC], 0), float(f32::NEG_INFINITY));
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             }
             Op::Clock(clock) => Ok(vec![clock::now(emitter, clock)?.into()]),
             // The host ignores these hints.
-            Op::Nanosleep | Op::Breakpoint => Ok(Vec::new()),
+            Op::Nanosleep | Op::Breakpoint | Op::SetRegisters { .. } => Ok(Vec::new()),
             Op::Load(hint) => {
                 let (pointer, element) = place(operands)?;
                 let memory = emitter.cx.types.memory(Type::Scalar(element))?;

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Place = tuple[int, int]
 
 _LANES = 32
+# The types of arrays of other formats.
+_ARRAYS = {"tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
 # The dimensions of an array of panels.
 _PANELS = 3
 
@@ -82,7 +84,7 @@ class MatrixTile:
 
     def _load(self, part: str, array: Any, i: int, j: int) -> Fragment | Shared:
         wanted = self.types["ab".index(part)]
-        wanted = "float32" if wanted == "tf32" else wanted
+        wanted = _ARRAYS.get(wanted, wanted)
         if self.threads > _LANES:
             if not isinstance(array, np.ndarray) or array.ndim not in (2, _PANELS) or array.dtype.name != wanted:
                 msg = f"cuda.mma.Tile.{part} takes a swizzled shared array of two or three dimensions of {wanted}"
@@ -201,4 +203,10 @@ def of_host(name: Tile) -> MatrixTile:
     return MatrixTile(name)
 
 
+def set_registers(n: int) -> None:
+    """Do nothing: CPython has no registers."""
+    del n
+
+
+NAMES["weft.cuda.set_registers"] = set_registers
 NAMES["weft.cuda.mma.tile"] = lambda *args, **names: MatrixTile(tile(*args, **names))

@@ -47,6 +47,7 @@ fn may_move(op: Op) -> bool {
         | Op::External(_)
         | Op::Clock(_)
         | Op::Nanosleep
+        | Op::SetRegisters { .. }
         | Op::Breakpoint
         | Op::Fault(_)
         | Op::FaultCall(_)
