@@ -11,7 +11,6 @@ const ALIGN: u64 = 16;
 
 /// The name of the class of an array's map, and the map's bytes.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the list")]
 pub(crate) fn tensor_map(
     py: Python<'_>,
     array: &DeviceArray,
