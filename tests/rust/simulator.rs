@@ -34,9 +34,14 @@ const REFUSED: &[(&str, &str)] = &[
 /// Kernels with barriers in shared memory, which the simulator refuses.
 const UNREAD: &[&str] = &["memory/bulk_copies.py", "memory/shared_barriers.py"];
 
+/// Whether the simulator refuses a kernel.
+pub(crate) fn is_refused(path: &str) -> bool {
+    UNREAD.iter().any(|name| path.ends_with(name))
+}
+
 /// The fault of a kernel that the simulator does not read as expected.
 fn misread(path: &str, error: Option<String>) -> Option<String> {
-    let is_refused = UNREAD.iter().any(|name| path.ends_with(name));
+    let is_refused = is_refused(path);
     match error {
         Some(error) if is_refused && error.ends_with("is not supported") => None,
         None if is_refused => Some(format!("{path}: the simulator reads it")),
