@@ -75,6 +75,10 @@ impl FnLowerer<'_> {
         let locals = self.storage(name, &ty);
         if let Value::Array(array) = &value {
             self.note_extents(&locals, array);
+        } else if let Value::Object(ObjectKind::Swizzled(_), items) = &value
+            && let [Value::Array(array)] = items.as_slice()
+        {
+            self.note_extents(&locals, array);
         }
         self.store_parts(&locals, value, span);
         if let Some(env) = &mut self.env {

@@ -66,9 +66,8 @@ pub(super) const MATRIX: &[Intrinsic] = &[
         "weft.cuda.set_registers",
         Custom::SetRegisters,
         "`set_registers(n)`: changes the registers of the warpgroup's threads to `n`, a constant multiple of 8 from 24 to \
-         256, so that warps that only copy leave their registers to those that multiply. All 128 threads of the warpgroup \
-         make the call, once, and the kernel has `launch_bounds`. With more registers than at the launch, it waits for \
-         others to release theirs. No effect on the CPU. PTX ISA, `setmaxnreg`.",
+         256. All its 128 threads make the call once, in a kernel with `launch_bounds`. To have more than at the launch, it \
+         waits until others have released theirs. No effect on the CPU. PTX ISA, `setmaxnreg`.",
     ),
     tile(
         "weft.cuda.mma.tile",
@@ -78,9 +77,9 @@ pub(super) const MATRIX: &[Intrinsic] = &[
          instruction: 16, 8, 16 for `float16` and `bfloat16`, 16, 8, 8 for `\"tf32\"` (arrays of `float32`), each with \
          `float32`; 8, 8, 4 for `float64`; 16, 8, 32 for `int8` and `uint8` with `int32`. It can be made outside of \
          kernels, too. With `threads=128` a warpgroup computes it: four consecutive warps, the first one's number a \
-         multiple of four, on a GPU of compute capability 9.0. Then `m` is a multiple of 64, `n` is at most 256, the \
-         operands are in swizzled shared memory, there is no `float64`, and there are floats of 8 bits, `\"e4m3\"` and \
-         `\"e5m2\"`, in arrays of `uint8` with `float32`, whose `k` is a multiple of 32.",
+         multiple of four, on a GPU of compute capability 9.0. Then `m` is a multiple of 64, `n` at most 256, and \
+         operands are in swizzled shared memory. There is no `float64`, but floats of 8 bits, `\"e4m3\"` and `\"e5m2\"`, \
+         in arrays of `uint8`: 64, 8, 32.",
     ),
     method(
         "weft.cuda.mma.Tile.a",
@@ -88,16 +87,14 @@ pub(super) const MATRIX: &[Intrinsic] = &[
          same position, which does not count from the end. The array may be in any memory and have any strides. \
          `a(acc)`, for `float16` and `bfloat16`: the matrix in the accumulators of a tile of `m` rows and `k` columns, or \
          in a tuple of as many numbers, rounded to the type of the elements. Of a warpgroup, the array is a swizzled \
-         shared one whose rows have the width of the swizzle: `(rows, k)`, its transpose `array.T` for types of 16 bits, \
-         or `(panels, rows, k)` with panels of `k`; the position is a multiple of 8 rows and of 32 bytes along `k`, and \
-         the matrix is in one panel or starts at one. The elements are read by `mma`.",
+         shared one, which `mma` reads, of the shape `(m, k)` or `(panels, m, k)`, or for types of 16 bits the transpose \
+         of `(k, m)`. Its rows have the width of the swizzle, and positions along them are multiples of 8.",
     ),
     method(
         "weft.cuda.mma.Tile.b",
         "`b(array, i, j)`: loads the right matrix, whose first element is `array[i, j]`, for `k` rows and `n` columns. \
-         For an array that stores it by columns, pass `array.T`. Of a warpgroup, the array is as for `a`: `array.T` of \
-         `(columns, k)`, or for types of 16 bits `(k, columns)` or `(panels, k, columns)`, at a position that is a \
-         multiple of 8 along the rows of memory, and inside them of 32 bytes along `k` or 16 bytes along `n`.",
+         For an array that stores it by columns, pass `array.T`. Of a warpgroup, the array is as for `a`: the transpose \
+         of `(n, k)`, or for types of 16 bits `(k, n)` or `(panels, k, n)`.",
     ),
     method("weft.cuda.mma.Tile.zeros", "`zeros()`: accumulators that are zero: a tuple of the lane's elements of C."),
     method(
