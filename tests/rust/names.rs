@@ -127,7 +127,10 @@ const PAGES: &[Page] = &[
         file: "matrix-tiles",
         title: "Matrix tiles: cuda.mma",
         says: "Products of small matrices that a warp or a warpgroup computes on tensor cores. All its lanes must make each call.",
-        parts: &[("", &["weft.cuda.mma.*", "weft.cuda.set_registers"]), ("Methods of a tile", &["weft.cuda.mma.Tile.*"])],
+        parts: &[
+            ("", &["weft.cuda.mma.*", "weft.cuda.set_registers"]),
+            ("Methods of a tile", &["weft.cuda.mma.Tile.*"]),
+        ],
     },
     Page {
         file: "cooperative-groups",

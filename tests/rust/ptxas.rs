@@ -117,9 +117,10 @@ fn assemble(ptxas: &Path, folder: &Path, path: &str, sm: &str) -> Result<(), Str
         .output()
         .map_err(|error| format!("{}: {error}", ptxas.display()))?;
     let made = fs::metadata(&cubin).is_ok_and(|file| file.len() > 0);
-    // The assembler warns if it serializes products of a warpgroup.
-    let serialized = String::from_utf8_lossy(&result.stderr).contains("wgmma");
-    if result.status.success() && made && !serialized {
+    // The assembler warns if it serializes products of a warpgroup, or ignores numbers of registers.
+    let warning = String::from_utf8_lossy(&result.stderr);
+    let is_slow = warning.contains("wgmma") || warning.contains("setmaxnreg");
+    if result.status.success() && made && !is_slow {
         Ok(())
     } else {
         Err(format!("{}{}", String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr)))

@@ -164,13 +164,9 @@ impl MatrixKind {
     /// The type of an accumulator.
     pub const fn accumulator(self) -> Scalar {
         match self {
-            Self::F16
-            | Self::BF16
-            | Self::TF32
-            | Self::E4M3
-            | Self::E5M2
-            | Self::E4M3E5M2
-            | Self::E5M2E4M3 => Scalar::F32,
+            Self::F16 | Self::BF16 | Self::TF32 | Self::E4M3 | Self::E5M2 | Self::E4M3E5M2 | Self::E5M2E4M3 => {
+                Scalar::F32
+            }
             Self::F64 => Scalar::F64,
             Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => Scalar::I32,
         }
@@ -496,7 +492,11 @@ mod tests {
     fn each_element_has_one_lane() {
         for tile in tiles([1, 1, 1]).chain(tiles([2, 4, 2])) {
             let [m, n, k] = tile.of_warp().shape().map(usize::from);
-            let parts = if tile.is_of_warpgroup() { &[(MatrixPart::A, m)][..] } else { &[(MatrixPart::A, m), (MatrixPart::B, n)] };
+            let parts = if tile.is_of_warpgroup() {
+                &[(MatrixPart::A, m)][..]
+            } else {
+                &[(MatrixPart::A, m), (MatrixPart::B, n)]
+            };
             for &(part, rows) in parts {
                 let mut seen = HashSet::new();
                 let per_register = usize::from(tile.kind().per_register());
@@ -561,7 +561,9 @@ mod tests {
         assert!(wrong([16, 8, 12], ["bfloat16", "bfloat16", "float32"]).ends_with("it is a multiple of 16x8x16"));
         assert!(wrong([256, 256, 16], ["bfloat16", "bfloat16", "float32"]).contains("2048 registers"));
         assert!(wrong([0, 8, 16], ["bfloat16", "bfloat16", "float32"]).contains("multiple"));
-        assert!(wrong([64, 8, 32], ["e4m3", "e4m3", "float32"]).ends_with("only tiles of a warpgroup: pass `threads=128`"));
+        assert!(
+            wrong([64, 8, 32], ["e4m3", "e4m3", "float32"]).ends_with("only tiles of a warpgroup: pass `threads=128`")
+        );
     }
 
     #[test]

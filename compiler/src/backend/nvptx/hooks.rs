@@ -252,9 +252,8 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
                 Ok(vec![emitter.call(read, &[])?])
             }
             Op::SetRegisters { count, more } => {
-                let count = emitter.cx.types.context.i32_type().const_int(count.into(), false);
                 let way = if more { "inc" } else { "dec" };
-                effect(emitter, &format!("llvm.nvvm.setmaxnreg.{way}.sync.aligned.u32"), &[count.into()])
+                proxy::instruction(emitter, &format!("setmaxnreg.{way}.sync.aligned.u32 {count};")).map(|()| Vec::new())
             }
             Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),

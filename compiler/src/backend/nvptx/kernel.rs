@@ -86,10 +86,23 @@ pub(super) fn describe<'ctx>(
     }
 }
 
+/// Whether warps change the number of their registers.
+fn sets_registers(module: &ir::Module) -> bool {
+    let mut sets = false;
+    for (_, function) in module.functions.iter() {
+        ir::for_each_stmt(&function.body, &mut |stmt| {
+            sets |= matches!(stmt.kind, ir::StmtKind::Op { op: ir::Op::SetRegisters { .. }, .. });
+        });
+    }
+    sets
+}
+
 /// Adds the kernel's launch bounds.
 pub(super) fn bound<'ctx>(cx: &ModuleContext<'_, 'ctx>, kernel: FunctionValue<'ctx>) {
     if let Some(LaunchBounds { threads, blocks, cluster }) = cx.options.launch_bounds {
         cx.string_attribute(kernel, "nvvm.maxntid", &format!("{threads},1,1"));
+        // Without a number of blocks, `ptxas` ignores `setmaxnreg`: it does not know the registers at the launch.
+        let blocks = blocks.or_else(|| (cx.options.max_registers.is_none() && sets_registers(cx.ir)).then_some(1));
         for (key, bound) in [("nvvm.minctasm", blocks), ("nvvm.maxclusterrank", cluster)] {
             if let Some(bound) = bound {
                 cx.string_attribute(kernel, key, &bound.to_string());

@@ -77,10 +77,15 @@ pub(super) fn synchronizes(op: Op) -> bool {
 
 /// Emits a fence.
 pub(super) fn fence(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
+    instruction(emitter, "fence.proxy.async.shared::cta;")
+}
+
+/// Emits an instruction without operands that all lanes of a warp execute together, as inline PTX, which LTO-IR can contain.
+pub(super) fn instruction(emitter: &FunctionEmitter<'_, '_>, text: &str) -> Result<()> {
     let context = emitter.cx.types.context;
     let function = context.void_type().fn_type(&[], false);
-    let text = "fence.proxy.async.shared::cta;".to_owned();
-    let asm = context.create_inline_asm(function, text, "~{memory}".to_owned(), true, false, None, false);
-    emitter.builder.build_indirect_call(function, asm, &[], "")?;
+    let asm = context.create_inline_asm(function, text.to_owned(), "~{memory}".to_owned(), true, false, None, false);
+    let call = emitter.builder.build_indirect_call(function, asm, &[], "")?;
+    emitter.cx.make_convergent(call);
     Ok(())
 }

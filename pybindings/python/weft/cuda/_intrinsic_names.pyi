@@ -200,7 +200,7 @@ def copy_wait(pending: Int = 0) -> Any:
     """`copy_wait(pending=0)`: waits until at most `pending` of the thread's latest groups of copies are not complete. The number is a compile-time constant."""
 
 def set_registers(n: Any) -> Any:
-    """`set_registers(n)`: changes the registers of the warpgroup's threads to `n`, a constant multiple of 8 from 24 to 256, so that warps that only copy leave their registers to those that multiply. All 128 threads of the warpgroup make the call, once, and the kernel has `launch_bounds`. With more registers than at the launch, it waits for others to release theirs. No effect on the CPU. PTX ISA, `setmaxnreg`."""
+    """`set_registers(n)`: changes the registers of the warpgroup's threads to `n`, a constant multiple of 8 from 24 to 256. All its 128 threads make the call once, in a kernel with `launch_bounds`. To have more than at the launch, it waits until others have released theirs. No effect on the CPU. PTX ISA, `setmaxnreg`."""
 
 def popc(a: Int, /) -> int:
     """The number of set bits, in the argument's type."""

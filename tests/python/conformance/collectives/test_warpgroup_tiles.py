@@ -1,7 +1,7 @@
 """Matrix tiles of a warpgroup: layouts of operands against NumPy, and bits against those of a warp and of an H100.
 
-`wgmma_cc90.npz` has inputs and outputs of `wgmma` with floats of 8 bits that tell wrong rules from the right ones. About 40
-seconds.
+`wgmma_cc90.npz` has inputs and outputs of `wgmma` with floats of 8 bits that tell wrong rules from the right ones.
+About 40 seconds.
 """
 
 import pickle
@@ -18,8 +18,8 @@ HEAD = """
 import weft
 from weft import bfloat16, cuda, float16, float32, int8, int32, uint8
 """
-# The matrices are A with m rows and B with n columns at the position (i, l) of A and (l, j) of B, in arrays of a layout.
-# `x` and `y` are filled from whole matrices of the extents (rows, depth) and (depth, columns).
+# The matrices are A with m rows and B with n columns at the position (i, at_k) of A and (at_k, j) of B, in arrays of a
+# layout. `x` and `y` are filled from whole matrices of the extents (rows, depth) and (depth, columns).
 SOURCE = (
     HEAD
     + """
@@ -39,7 +39,7 @@ def kernel(left, right, c, out):
         y[{y_index}] = b[l, r]
     cuda.syncthreads()
     acc = tuple(c[T.coord(value)[0], T.coord(value)[1]] for value in range({values}))
-    T.store(out, 0, 0, T.mma(T.a({x}, {i}, {l}), T.b({y}, {l}, {j}), acc))
+    T.store(out, 0, 0, T.mma(T.a({x}, {i}, {at_k}), T.b({y}, {at_k}, {j}), acc))
 """
 )
 TYPES = {  # the types of the tile, and of NumPy's arrays
@@ -51,7 +51,7 @@ TYPES = {  # the types of the tile, and of NumPy's arrays
     "e4m3": ('"e4m3"', '"e4m3"', "float32", np.uint8, np.float32),
 }
 ARRAYS = {"tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
-# Kind, tile, width of the swizzle, layouts of A and B, extents of the arrays, and position: i, l and j.
+# Kind, tile, width of the swizzle, layouts of A and B, extents of the arrays, and position: i, at_k and j.
 CASES = [
     ("float16", (64, 64, 64), 128, "rows", "panels", (64, 64, 128), (0, 0, 64)),
     ("float16", (64, 256, 16), 128, "rows", "panels", (64, 64, 256), (0, 16, 0)),
@@ -92,7 +92,7 @@ def values(kind, shape, seed):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[3]}-{case[4]}-{case[2]}".replace(" ", "-"))
 def test_layouts(case):
-    kind, (m, n, k), width, x_layout, y_layout, (rows, depth, columns), (i, l, j) = case
+    kind, (m, n, k), width, x_layout, y_layout, (rows, depth, columns), (i, at_k, j) = case
     a, b, c, elements, accumulators = TYPES[kind]
     size = np.dtype(elements).itemsize
     x_shape, x_index, x = place(x_layout, (rows, depth), width, size)
@@ -110,14 +110,33 @@ def test_layouts(case):
     if kind == "mixed":
         left, of_left = left.view(np.uint8), left.view(np.uint8).astype(np.int64)
     source = SOURCE.format(
-        **{"m": m, "n": n, "k": k, "a": a, "b": b, "c": c, "view": view, "width": width, "values": m * n // 128},
-        **{"x_shape": x_shape, "y_shape": y_shape, "x_type": x_type, "y_type": y_type, "i": i, "l": l, "j": j},
-        **{"x_index": x_index, "y_index": y_index, "x": x.format("x"), "y": y},
-        **{"rows": rows, "depth": depth, "columns": columns},
+        m=m,
+        n=n,
+        k=k,
+        a=a,
+        b=b,
+        c=c,
+        view=view,
+        width=width,
+        values=m * n // 128,
+        x_shape=x_shape,
+        y_shape=y_shape,
+        x_type=x_type,
+        y_type=y_type,
+        x_index=x_index,
+        y_index=y_index,
+        x=x.format("x"),
+        y=y,
+        rows=rows,
+        depth=depth,
+        columns=columns,
+        i=i,
+        at_k=at_k,
+        j=j,
     )
     c = np.random.default_rng(3).integers(-9, 9, (m, n)).astype(accumulators)
     got = launch(module(source).kernel, 1, 128, left, right, c, np.zeros_like(c))[3]
-    expected = of_left[i : i + m, l : l + k] @ of_right[l : l + k, j : j + n] + c
+    expected = of_left[i : i + m, at_k : at_k + k] @ of_right[at_k : at_k + k, j : j + n] + c
     np.testing.assert_array_equal(got, expected)
 
 

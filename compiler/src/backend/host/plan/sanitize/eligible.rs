@@ -65,12 +65,7 @@ pub(crate) fn without_meetings(module: &Module) -> Option<Module> {
 /// Whether the sanitizer records the same for an operation in a thread loop as on a stack.
 fn is_op_fit(op: Op) -> bool {
     match op {
-        Op::Barrier
-        | Op::Nanosleep
-        | Op::SetRegisters { .. }
-        | Op::Breakpoint
-        | Op::Clock(_)
-        | Op::Store(_) => true,
+        Op::Barrier | Op::Nanosleep | Op::SetRegisters { .. } | Op::Breakpoint | Op::Clock(_) | Op::Store(_) => true,
         Op::Atomic { order, .. } => order == Order::Relaxed,
         Op::Load(hint) => hint != LoadHint::Volatile,
         Op::Check(check) => match check {
