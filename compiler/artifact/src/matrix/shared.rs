@@ -85,7 +85,7 @@ impl SharedMatrix {
     pub const fn offset(self, size: u32, (row, column): (u32, u32)) -> u32 {
         let (width, bytes) = (self.width as u32, column * size);
         let order = row / (BANKS / width) % (width / PART) * PART;
-        bytes / width * self.panel + row * width + (bytes % width ^ order)
+        bytes / width * self.panel + row * width + ((bytes % width) ^ order)
     }
 
     /// The elements of an operand that a warp of a warpgroup needs: of A the warp's rows, of B all columns. `load` returns

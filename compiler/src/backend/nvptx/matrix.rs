@@ -164,34 +164,34 @@ fn instructions_of_warpgroup(product: MatrixProduct, first: [usize; 2]) -> Strin
         let numbers: Vec<String> = (from..from + count).map(|number| format!("${number}")).collect();
         format!("{{{}}}", numbers.join(", "))
     };
-    let mut text =
-        String::from("{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, 1, 0;\n\twgmma.fence.sync.aligned;\n");
-    let address = |text: &mut String, (part, shared): (MatrixPart, SharedMatrix), block: usize, step: usize| {
-        let size = kind.element(part).size_bytes() as u32;
-        let offset = shared.block_offset(size, block as u32, step as u32) / 16;
-        let (name, from) = match part {
-            MatrixPart::A => ("a", first[0]),
-            MatrixPart::B => ("b", first[1]),
-        };
-        text.push_str(&format!("\tadd.s64 {name}, ${from}, {offset};\n"));
-        name.to_owned()
-    };
-    for block in 0..rows {
-        for step in 0..steps {
-            let a = match product.a {
-                Some(shared) => address(&mut text, (MatrixPart::A, shared), block, step),
-                None => list(first[0] + (block * steps + step) * of_a, of_a),
+    let mut lines = vec![
+        "{".to_owned(),
+        ".reg .pred p;".to_owned(),
+        ".reg .b64 a, b;".to_owned(),
+        "setp.ne.b32 p, 1, 0;".to_owned(),
+        "wgmma.fence.sync.aligned;".to_owned(),
+    ];
+    for (block, step) in (0..rows).flat_map(|block| (0..steps).map(move |step| (block, step))) {
+        let mut operands = Vec::new();
+        for (part, shared) in product.operands() {
+            let Some(shared) = shared else {
+                operands.push(list(first[0] + (block * steps + step) * of_a, of_a));
+                continue;
             };
-            let b = match product.b {
-                Some(shared) => address(&mut text, (MatrixPart::B, shared), 0, step),
-                None => list(first[1], 0),
+            let (name, from, block) = match part {
+                MatrixPart::A => ("a", first[0], block),
+                MatrixPart::B => ("b", first[1], 0),
             };
-            let d = list(block * of_block, of_block);
-            text.push_str(&format!("\t{} {d}, {a}, {b}, {tail}\n", tile.ptx()));
+            let size = kind.element(part).size_bytes() as u32;
+            let offset = shared.block_offset(size, block as u32, step as u32) / 16;
+            lines.push(format!("add.s64 {name}, ${from}, {offset};"));
+            operands.push(name.to_owned());
         }
+        let d = list(block * of_block, of_block);
+        lines.push(format!("{} {d}, {}, {tail}", tile.ptx(), operands.join(", ")));
     }
-    text.push_str("\twgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;\n\t}");
-    text
+    lines.extend(["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;", "}"].map(str::to_owned));
+    lines.join("\n\t")
 }
 
 /// The descriptor of a matrix in shared memory, from the address of its first row and the column in the row.

@@ -85,7 +85,8 @@ impl FnLowerer<'_> {
             } else if let Value::Static(Static::Str(text)) = value {
                 text
             } else {
-                let message = format!("`{parameter}` must be a number type, \"tf32\", \"e4m3\" or \"e5m2\", not {}", value.ty());
+                let message =
+                    format!("`{parameter}` must be a number type, \"tf32\", \"e4m3\" or \"e5m2\", not {}", value.ty());
                 return self.error(Code::NotConstant, span, message);
             };
         }
@@ -159,7 +160,7 @@ impl FnLowerer<'_> {
     }
 
     /// The distance in columns, halved, and in rows of the lane's accumulators from those of lane 0 of the first warp.
-    fn place_of_values(&mut self, tile: MatrixTile, span: Span) -> [Atom; 2] {
+    pub(super) fn place_of_values(&mut self, tile: MatrixTile, span: Span) -> [Atom; 2] {
         let [in_row, group] = self.lane_place(span);
         if !tile.is_of_warpgroup() {
             return [in_row, group];
@@ -185,7 +186,7 @@ impl FnLowerer<'_> {
     }
 
     /// `a + b * factor`.
-    fn plus(&mut self, a: Atom, b: Atom, factor: i64, span: Span) -> Atom {
+    pub(super) fn plus(&mut self, a: Atom, b: Atom, factor: i64, span: Span) -> Atom {
         if factor == 0 {
             return a;
         }
@@ -216,7 +217,7 @@ impl FnLowerer<'_> {
     }
 
     /// `from + offset`.
-    fn at_offset(&mut self, from: Atom, offset: i64, span: Span) -> ExprId {
+    pub(super) fn at_offset(&mut self, from: Atom, offset: i64, span: Span) -> ExprId {
         match from {
             Atom::Int(known) => self.b.i64(known + offset, span),
             Atom::Local(_) if offset == 0 => self.use_atom(from, span),
@@ -314,7 +315,7 @@ impl FnLowerer<'_> {
     }
 
     /// The array and the position of a matrix in memory; `element` is the required dtype.
-    fn matrix_place(
+    pub(super) fn matrix_place(
         &mut self,
         row: &Intrinsic,
         (array, element): (Value, Option<Scalar>),
@@ -545,42 +546,10 @@ impl FnLowerer<'_> {
     }
 
     /// The numbers of a tile's accumulators, if the value has them.
-    fn accumulators(&self, tile: MatrixTile, acc: &Value) -> Option<Vec<Value>> {
+    pub(super) fn accumulators(&self, tile: MatrixTile, acc: &Value) -> Option<Vec<Value>> {
         let items = acc.as_tuple()?;
         let numbers = items.iter().all(|item| item.ty().scalar().is_some() || self.is_dry() && item.ty().is_poison());
         (items.len() == tile.values() && numbers).then(|| items.to_vec())
-    }
-
-    /// `T.store(array, i, j, acc)`.
-    fn matrix_store(&mut self, row: &Intrinsic, tile: MatrixTile, [array, i, j, acc]: [Value; 4], span: Span) -> Value {
-        let Some(accumulators) = self.accumulators(tile, &acc) else {
-            if !acc.ty().is_poison() {
-                let scalar = tile.kind().accumulator();
-                let message = format!(
-                    "`{}` takes a tuple of {} {scalar} for the tile {tile}, not {}",
-                    shown_path(row.path),
-                    tile.values(),
-                    acc.ty()
-                );
-                self.error(Code::NoMatchingOverload, span, message);
-            }
-            return Value::Poison;
-        };
-        let accumulators: Vec<Value> = accumulators.into_iter().map(|value| self.settle(value, span)).collect();
-        let stored = array.clone();
-        let Some((_, _, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else { return Value::Poison };
-        let [in_row, group] = self.place_of_values(tile, span);
-        let from = [self.plus(i, group, 1, span), self.plus(j, in_row, 2, span)];
-        for (number, value) in accumulators.into_iter().enumerate() {
-            let (row, column) = tile.value_at(number);
-            let indices = from.into_iter().zip([row, column]).map(|(from, offset)| {
-                let index = self.at_offset(from, offset as i64, span);
-                Index::At { expr: index, wraps: false, known: None }
-            });
-            let indices: Vec<Index> = indices.collect();
-            self.store_subscript(stored.clone(), &indices, value, span);
-        }
-        Value::NONE
     }
 
     /// `T.coord(r)`: the row and the column of the lane's accumulator `r`.

@@ -14,6 +14,7 @@ mod iterators;
 mod limits;
 mod makers;
 mod matrix;
+mod matrix_store;
 mod numbers;
 mod operators;
 mod overload;
