@@ -124,3 +124,31 @@ def test_dynamic_memory_can_be_swizzled():
     np.testing.assert_array_equal(got[:16].T, x.reshape(32, 16))
     memory = [row.reshape(8, 4)[[part ^ (i % 8) for part in range(8)]].ravel() for i, row in enumerate(x)]
     np.testing.assert_array_equal(got[16:], memory)
+
+
+@cuda.jit
+def of_three_dimensions(x, out):
+    s = cuda.shared.array((2, 16, 32), np.float32, swizzle=128)
+    i = cuda.threadIdx.x
+    for k in range(2):
+        part = s[k]
+        for j in range(32):
+            part[i, j] = x[k, i, j]
+    cuda.syncthreads()
+    columns = s[-1].T
+    for j in range(32):
+        out[0, i, j] = s[-2, 15 - i, j - 32]
+        out[1, i, j] = columns[j, -1 - i]
+    cuda.syncthreads()
+    columns[i, 0] += np.float32(1)
+    cuda.syncthreads()
+    if i == 0:
+        out[0, 0, 0], out[0, 0, 1] = np.float32(columns.shape[0]), s[1].view(cuda.float32x4)[0, 2].w
+
+
+def test_views_of_three_dimensions_and_transposes():
+    x = np.random.default_rng(1).integers(0, 100, (2, 16, 32)).astype(np.float32)
+    got = launch(of_three_dimensions, 1, 16, x, np.zeros_like(x))[1]
+    expected = x[:, ::-1].copy()
+    expected[0, 0, :2] = 32, x[1, 0, 11] + 1
+    np.testing.assert_array_equal(got, expected)
