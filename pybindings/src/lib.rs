@@ -65,6 +65,7 @@ mod _weft {
             inspect::expression_types,
             launcher::Launcher,
             modules::{LoadedFunction, LoadedModule},
+            observer::observe_launches,
             operators::{Operator, direct::DirectCall, torch_lacks, xla_handlers},
             overload::{CompiledKernel, LoadedCode},
             prepared::Prepared,

@@ -13,7 +13,7 @@ use pyo3::{
 };
 use weft_runtime::{self as runtime, Buffer, Executor, LaunchConfig, Step};
 
-use super::{Dispatcher, around, launch, overload::Resolved, staging::check_elements, variants::Kind};
+use super::{Dispatcher, around, launch, observer, overload::Resolved, staging::check_elements, variants::Kind};
 use crate::{
     args::Arguments,
     devices::{
@@ -205,6 +205,7 @@ impl Graph {
     #[pyo3(signature = (stream=None))]
     fn launch(&self, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         recording::refuse("launch a graph")?;
+        observer::refuse(py, "the launch of a graph")?;
         let made = self.made()?;
         let RecordedGraph { executor, graph, steps } = &*made;
         let stream = stream_of(stream)?.on(py, &**executor)?;

@@ -14,6 +14,7 @@ use weft_runtime::{DeviceChoice, LaunchConfig, Stream};
 use super::{
     Dispatcher, graph,
     launcher::Launcher,
+    observer,
     overload::{Overload, Resolved},
     profile,
     staging::check_elements,
@@ -79,6 +80,7 @@ pub(super) fn start(
     args: &Bound<'_, PyTuple>,
     by: &By<'_, '_>,
 ) -> PyResult<()> {
+    observer::note(dispatcher, args, by)?;
     // Taken out, so that a launch inside a launch (an argument's property may run Python) has its own.
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let result = run(dispatcher, config, stream, args, by, &mut scratch);

@@ -3,7 +3,7 @@
 //! This file defines the class for Python. [`resolve`] finds or compiles the kernel for a launch's types; [`overload`]
 //! is one compiled kernel, for which [`answers`] supplies the compiler with overloaded functions; [`inspect`] has its
 //! properties. [`foreign`] compiles code for other programs, [`graph`] records launches, [`prepared`] is a launch with
-//! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks,
+//! fixed arguments, [`launcher`] and [`forall`] configure launches, [`launch`] executes one, [`around`] has its hooks, [`observer`] the one of tapes,
 //! [`staging`] copies its host arrays, [`call`] binds its arguments to parameters, and [`messages`] has the errors of
 //! calls. [`variants`] chooses which variant of a kernel a launch runs, and [`explain`] describes the variants.
 //! [`export`] makes packages for programs without Python, and [`rules`] has the launch rules and output rules of exported kernels. [`modules`] loads code of any compiler and launches its functions.
@@ -21,6 +21,7 @@ mod launch;
 pub(crate) mod launcher;
 mod messages;
 pub(crate) mod modules;
+pub(crate) mod observer;
 pub(crate) mod operators;
 pub(crate) mod overload;
 pub(crate) mod prepared;

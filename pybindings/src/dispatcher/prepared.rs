@@ -13,6 +13,7 @@ use weft_runtime::{Buffer, LaunchConfig, Stream};
 use super::{
     Dispatcher, graph,
     launch::{self, By},
+    observer,
     overload::Resolved,
     staging::check_elements,
     variants::{Launch, Selected},
@@ -91,6 +92,7 @@ impl Prepared {
 impl Prepared {
     /// Launches with the arguments as they were read.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        observer::refuse(py, "a prepared launch")?;
         let Some(resolved) = self.resolved.as_ref().filter(|_| !recording::is_active()) else {
             let stream = self.stream.on_current(py)?;
             let (dispatcher, args) = (self.dispatcher.bind(py), self.args.bind(py));
