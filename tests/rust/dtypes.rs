@@ -27,6 +27,7 @@ fn compiled(text: &str, args: Vec<ArgType>) -> Result<String, Vec<String>> {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     });
     let (target, options, keep) = (Target::Sm(90, ""), Options::default(), Keep::default());

@@ -182,8 +182,9 @@ const PAGES: &[Page] = &[
     },
     Page {
         file: "other",
-        title: "Clocks, inline PTX and unrolled loops",
-        says: "Clocks, a pause, PTX instructions in a kernel, and loops over tuples of several types.",
+        title: "Clocks, inline PTX, unrolled loops and constants of derivatives",
+        says: "Clocks, a pause, PTX instructions in a kernel, loops over tuples of several types, and values that are \
+            constants in derivatives.",
         parts: &[(
             "",
             &[
@@ -193,6 +194,7 @@ const PAGES: &[Page] = &[
                 "weft.cuda.nanosleep",
                 "weft.cuda.inline_ptx",
                 "weft.cuda.literal_unroll",
+                "weft.cuda.stop_gradient",
             ],
         )],
     },

@@ -35,6 +35,7 @@ fn function(source: SourceFile, globals: &[(&str, Captured)]) -> FunctionDef {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     }
 }
@@ -306,6 +307,8 @@ fn every_change_gives_another_digest() {
         with(FunctionDef { inline: true, ..kernel() }),
         with(FunctionDef { typing: Some(Typing::Numba), ..kernel() }),
         with(FunctionDef { typing: Some(Typing::Numpy), ..kernel() }),
+        with(FunctionDef { backward: Some(Captured::Recursive(0)), ..kernel() }),
+        with(FunctionDef { backward: Some(Captured::Recursive(1)), ..kernel() }),
         // The device function.
         calling(FunctionDef { ..scaled() }),
         calling(FunctionDef { inline: true, ..function(file(&SCALED.replace("x * a", "a * x")), &[]) }),

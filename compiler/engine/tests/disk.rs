@@ -71,6 +71,7 @@ fn request(number: u64, globals: &[(&str, Captured)]) -> Request {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     };
     let array = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };

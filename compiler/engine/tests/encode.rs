@@ -277,6 +277,7 @@ fn what_the_compiler_made_comes_back() {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     };
     let array = |layout| ArgType::Array(ArrayType { dtype: DType::I32, ndim: 1, layout, readonly: false });

@@ -29,6 +29,7 @@ fn request(text: String, target: Target) -> Request {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     };
     let array = ArrayType { dtype: DType::F32, ndim: 1, layout: Layout::C, readonly: false };

@@ -4,7 +4,9 @@
 //! *useful* if an element that is written depends on it. It is *active* if it is both: only active values have
 //! adjoints. Shared and local arrays are active by the same rules: values flow into them and from them.
 
-use std::collections::BTreeSet;
+use std::{cell::OnceCell, collections::BTreeSet};
+
+use weft_artifact::Scalar;
 
 use super::{
     arrays::{Arrays, Memory},
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Class, ExprId, Function, LocalId, Shuffle},
+    ir::{Class, ExprId, Function, LocalId, Shuffle, Type},
     source::Span,
 };
 
@@ -48,7 +50,7 @@ impl Written {
         for_each_write(list, &mut |write, _| match arrays.memory(function, write.pointer) {
             Memory::Param(param) => written.params.push(param),
             Memory::Captured | Memory::Other => written.captured = true,
-            Memory::Shared(_) | Memory::Local(_) => {}
+            Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic => {}
         });
         written
     }
@@ -59,7 +61,7 @@ impl Written {
             Memory::Param(param) => self.params.contains(&param),
             Memory::Captured => self.captured,
             // Each thread or block has its own, which a kernel writes before it reads it.
-            Memory::Shared(_) | Memory::Local(_) | Memory::Other => true,
+            Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Other => true,
         }
     }
 }
@@ -70,7 +72,11 @@ pub(super) fn for_each_write<'a>(list: &'a List, visit: &mut dyn FnMut(&'a Write
         match node {
             Node::Store(write) => visit(write, false),
             Node::Add(write) => visit(write, true),
-            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Barrier { .. } => {}
+            Node::Define { .. }
+            | Node::Unrepeatable { .. }
+            | Node::Exchange(_)
+            | Node::Call(_)
+            | Node::Barrier { .. } => {}
             Node::If(branch) => {
                 for_each_write(&branch.then, visit);
                 for_each_write(&branch.otherwise, visit);
@@ -93,7 +99,8 @@ pub(super) fn edges(function: &Function, id: ExprId) -> Vec<(usize, LocalId)> {
 
 /// Finds the active values.
 pub(super) fn find(function: &Function, arrays: &Arrays, list: &List) -> Result<Activity, Diagnostic> {
-    let mut finder = Finder { function, arrays, activity: Activity::default(), changed: true };
+    let mut finder =
+        Finder { function, arrays, activity: Activity::default(), changed: true, dynamic: OnceCell::new() };
     finder.activity.varied.extend(arrays.scalars().into_iter().map(|(value, _)| value));
     while std::mem::take(&mut finder.changed) {
         finder.forward(list)?;
@@ -111,6 +118,8 @@ struct Finder<'a> {
     arrays: &'a Arrays,
     activity: Activity,
     changed: bool,
+    /// The type of the floats in dynamic shared memory.
+    dynamic: OnceCell<Option<Scalar>>,
 }
 
 impl Activity {
@@ -136,6 +145,7 @@ impl Activity {
                 Node::Define { .. }
                 | Node::Unrepeatable { .. }
                 | Node::Exchange(_)
+                | Node::Call(_)
                 | Node::Store(_)
                 | Node::Add(_)
                 | Node::Barrier { .. } => {}
@@ -168,11 +178,12 @@ impl Activity {
         let any = |list: &List| list.iter().any(|node| self.is_reversed(function, arrays, node));
         let takes = |write: &Write| match arrays.memory(function, write.pointer) {
             Memory::Param(param) => arrays.has_adjoint(param),
-            memory @ (Memory::Shared(_) | Memory::Local(_)) => self.is_active_memory(memory),
+            memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => self.is_active_memory(memory),
             Memory::Captured | Memory::Other => false,
         };
         match node {
             Node::Define { to, .. } | Node::Exchange(Exchange { to, .. }) => self.is_active(*to),
+            Node::Call(call) => call.results.iter().any(|&to| self.is_active(to)),
             Node::Unrepeatable { .. } => false,
             Node::Barrier { .. } => true,
             Node::Store(write) => takes(write),
@@ -223,10 +234,19 @@ impl Finder<'_> {
                         self.varies(exchange.to);
                     }
                 }
+                Node::Call(call) => {
+                    if call.floats(self.function).any(|value| self.is_varied(value)) {
+                        let floats = call.results.iter().filter(|&&to| is_float(self.function.locals[to].ty));
+                        floats.for_each(|&to| self.varies(to));
+                    }
+                }
                 Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => {
                     let memory = self.arrays.memory(self.function, write.pointer);
                     if memory.is_own() && self.function.local(write.value).is_some_and(|value| self.is_varied(value)) {
+                        if memory == Memory::Dynamic {
+                            self.check_dynamic(self.function.exprs[write.value].ty, write.span)?;
+                        }
                         self.changed |= self.activity.varied_memory.insert(memory);
                     }
                 }
@@ -253,13 +273,27 @@ impl Finder<'_> {
         Ok(())
     }
 
+    /// Refuses dynamic shared memory with elements of several types, which may be the same bytes.
+    fn check_dynamic(&self, ty: Type, span: Span) -> Result<(), Diagnostic> {
+        let Some(&known) = self.dynamic.get_or_init(|| ty.scalar()).as_ref() else { return Ok(()) };
+        if ty.scalar() == Some(known) {
+            return Ok(());
+        }
+        let help = "let all elements of the dynamic shared memory have one type, and use a shared array of a constant \
+                    shape for the others";
+        Err(unsupported(span, "an access to dynamic shared memory with elements of several types", help))
+    }
+
     fn defines_varied(&self, value: ExprId, span: Span) -> Result<bool, Diagnostic> {
         if let Class::Load(pointer) = self.function.class(value) {
             return match self.arrays.memory(self.function, pointer) {
                 Memory::Param(param) => Ok(self.arrays.has_adjoint(param)),
                 Memory::Captured => Ok(false),
-                memory @ (Memory::Shared(_) | Memory::Local(_)) => {
+                memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => {
                     let is_varied = self.activity.varied_memory.contains(&memory);
+                    if is_varied && memory == Memory::Dynamic {
+                        self.check_dynamic(self.function.exprs[value].ty, span)?;
+                    }
                     if is_varied && !is_float(self.function.exprs[value].ty) {
                         return Err(unsupported(span, "the bits of a float", "load elements of the array's own type"));
                     }
@@ -302,6 +336,11 @@ impl Finder<'_> {
                         self.uses(value);
                     }
                 }
+                Node::Call(call) => {
+                    if call.results.iter().any(|&to| self.is_useful(to)) {
+                        call.floats(self.function).for_each(|value| self.uses(value));
+                    }
+                }
                 Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => self.writes(write)?,
                 Node::If(branch) => {
@@ -340,7 +379,7 @@ impl Finder<'_> {
                 }
                 Ok(())
             }
-            memory @ (Memory::Shared(_) | Memory::Local(_)) => {
+            memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => {
                 if let Some(value) = varied.filter(|_| self.activity.useful_memory.contains(&memory)) {
                     self.uses(value);
                 }
@@ -377,6 +416,7 @@ impl Finder<'_> {
                 }
                 Node::Unrepeatable { .. }
                 | Node::Exchange(_)
+                | Node::Call(_)
                 | Node::Store(_)
                 | Node::Add(_)
                 | Node::Barrier { .. } => {}
@@ -395,6 +435,6 @@ impl Finder<'_> {
 
 /// An access to memory of which the compiler knows no array.
 fn elsewhere(span: Span, what: &str) -> Diagnostic {
-    let help = format!("{what} of the kernel's arguments, or of shared and local arrays of a constant shape");
-    unsupported(span, "an access to dynamic shared memory, or to one of several arrays", &help)
+    let help = format!("{what} of the kernel's arguments, or of shared and local arrays");
+    unsupported(span, "an access to one of several arrays", &help)
 }

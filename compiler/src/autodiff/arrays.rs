@@ -20,7 +20,9 @@ pub(super) enum Memory {
     Shared(SharedId),
     /// An array of the thread.
     Local(LocalArrayId),
-    /// Dynamic shared memory, or one of several arrays.
+    /// Dynamic shared memory: all its arrays start at one address.
+    Dynamic,
+    /// One of several arrays.
     Other,
 }
 
@@ -43,8 +45,16 @@ impl Memory {
     /// Whether the kernel declares the memory: its contents are undefined when a thread starts.
     pub(super) fn is_own(self) -> bool {
         match self {
-            Self::Shared(_) | Self::Local(_) => true,
+            Self::Shared(_) | Self::Local(_) | Self::Dynamic => true,
             Self::Param(_) | Self::Captured | Self::Other => false,
+        }
+    }
+
+    /// Whether the threads of a block share it.
+    pub(super) fn is_shared(self) -> bool {
+        match self {
+            Self::Shared(_) | Self::Dynamic => true,
+            Self::Local(_) | Self::Param(_) | Self::Captured | Self::Other => false,
         }
     }
 }
@@ -65,7 +75,8 @@ impl Arrays {
         let adjoints = of.iter().copied().zip(first..).collect();
         let shared = shared.iter().map(|(id, array)| (Memory::Shared(id), array.name.clone()));
         let local = function.local_arrays.iter().map(|(id, array)| (Memory::Local(id), array.name.clone()));
-        let names = shared.chain(local).collect();
+        let dynamic = [(Memory::Dynamic, "cuda.shared.array(0, dtype)".to_owned())];
+        let names = shared.chain(local).chain(dynamic).collect();
         Self { slots, adjoints, params: params.to_vec(), names, own: BTreeMap::new() }
     }
 
@@ -88,6 +99,7 @@ impl Arrays {
                     let adjoint = LocalArray { name: format!("{}.adjoint", own.name), ..own.clone() };
                     Base::Local(function.local_arrays.push(adjoint))
                 }
+                Memory::Dynamic => Base::Dynamic,
                 Memory::Param(_) | Memory::Captured | Memory::Other => continue,
             };
             self.own.insert(memory, adjoint);
@@ -163,6 +175,7 @@ impl Arrays {
             Class::Leaf(Leaf::Base(Base::Const(_)) | Leaf::Const(Const::Address(_))) => Memory::Captured,
             Class::Leaf(Leaf::Base(Base::Shared(id))) => Memory::Shared(id),
             Class::Leaf(Leaf::Base(Base::Local(id))) => Memory::Local(id),
+            Class::Leaf(Leaf::Base(Base::Dynamic)) => Memory::Dynamic,
             Class::Arith(Arith::Convert(base)) | Class::Address { base, .. } => self.memory(function, base),
             Class::Arith(Arith::Select(_, a, b)) => {
                 // Sanitized code replaces an address outside of its array.
@@ -172,9 +185,15 @@ impl Arrays {
                     (one, _) if is_nowhere(b) => one,
                     (_, other) if is_nowhere(a) => other,
                     (one, other) if one == other => one,
-                    (Memory::Param(_) | Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Other, _) => {
-                        Memory::Other
-                    }
+                    (
+                        Memory::Param(_)
+                        | Memory::Captured
+                        | Memory::Shared(_)
+                        | Memory::Local(_)
+                        | Memory::Dynamic
+                        | Memory::Other,
+                        _,
+                    ) => Memory::Other,
                 }
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => Memory::Other,
@@ -185,7 +204,7 @@ impl Arrays {
     pub(super) fn may_be(&self, function: &Function, pointer: ExprId, param: u32) -> bool {
         match self.memory(function, pointer) {
             Memory::Param(other) => other == param,
-            Memory::Captured | Memory::Shared(_) | Memory::Local(_) => false,
+            Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic => false,
             Memory::Other => true,
         }
     }

@@ -7,13 +7,13 @@ use weft_artifact::Scalar;
 use super::{
     loops::{Normal, normal_form},
     refusals::{unsupported, which_array},
-    tape::{Branch, Carried, Exchange, Join, List, Node, Repeat, Write},
+    tape::{Branch, Call, Carried, Exchange, Join, List, Node, Repeat, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
     ir::{
-        AtomicOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Op, Space,
-        Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
+        AtomicOp, Block, Class, Const, Expr, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, MathFn, Op,
+        Rule, Space, Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
     },
     source::Span,
 };
@@ -38,18 +38,21 @@ pub(super) struct Recorder<'a> {
     env: Vec<Version>,
     loops: usize,
     events: usize,
+    /// The rules of the module's functions, by index.
+    rules: &'a [Option<Rule>],
 }
 
 type Result<T> = std::result::Result<T, Diagnostic>;
 
-/// Builds the tape of a function, whose body is taken. Returns the number of loops, too.
-pub(super) fn record(function: &mut Function) -> Result<(List, usize)> {
+/// Builds the tape of a function, whose body is taken, in a module whose functions have rules. Returns the number of
+/// loops, too.
+pub(super) fn record(function: &mut Function, rules: &[Option<Rule>]) -> Result<(List, usize)> {
     let body = std::mem::take(&mut function.body);
     let mut env = vec![Version::None; function.locals.len()];
     for &param in &function.params {
         env[param.index()] = Version::Value(param);
     }
-    let mut recorder = Recorder { function, env, loops: 0, events: 0 };
+    let mut recorder = Recorder { function, env, loops: 0, events: 0, rules };
     let mut list = List::new();
     recorder.list(body, &mut list)?;
     Ok((list, recorder.loops))
@@ -92,13 +95,7 @@ impl Recorder<'_> {
             StmtKind::Assign(to, value) => self.assign(to, value, span, out)?,
             StmtKind::Store { pointer, value, .. } => self.write(pointer, value, span, out)?,
             StmtKind::Op { op, results, args } => self.op(op, &results, &args, span, out)?,
-            StmtKind::Call { .. } => {
-                return Err(unsupported(
-                    span,
-                    "a function that is not inlined",
-                    "make the function smaller, and do not let it call itself",
-                ));
-            }
+            StmtKind::Call { results, func, args } => self.call(func, &results, args, span, out)?,
             StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise, span, out)?,
             StmtKind::Loop { body, step } => self.repeat(body, step, span, out)?,
             StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {
@@ -124,6 +121,32 @@ impl Recorder<'_> {
         let (pointer, value) = (self.value(pointer, out)?, self.value(value, out)?);
         let event = self.event();
         out.push(Node::Store(Write { pointer, value, atomic: None, event, span }));
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        func: FuncId,
+        results: &[LocalId],
+        mut args: Vec<ExprId>,
+        span: Span,
+        out: &mut List,
+    ) -> Result<()> {
+        let Some(rule) = self.rules.get(func.index()).copied().flatten() else {
+            return Err(unsupported(
+                span,
+                "a function that is not inlined",
+                "make the function smaller, and do not let it call itself",
+            ));
+        };
+        for arg in &mut args {
+            *arg = self.value(*arg, out)?;
+        }
+        let values = results.iter().map(|&result| self.fresh(Some(result), self.function.locals[result].ty)).collect();
+        for (result, &value) in results.iter().zip::<&Vec<LocalId>>(&values) {
+            self.env[result.index()] = Version::Value(value);
+        }
+        out.push(Node::Call(Call { func, rule, args, results: values, span }));
         Ok(())
     }
 

@@ -100,7 +100,7 @@ impl<'a> Contents<'a> {
                     let is_atomic = matches!(node, Node::Add(_));
                     self.writes.push(Writing { memory, write, is_atomic, place: place() });
                 }
-                Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Barrier { .. } => {}
+                Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) | Node::Barrier { .. } => {}
                 Node::If(branch) => {
                     for (arm, is_then) in [(&branch.then, true), (&branch.otherwise, false)] {
                         path.push(Around::Arm(branch.cond, is_then));

@@ -61,6 +61,12 @@ impl<'a> Dependents<'a> {
                     let differs = exchange.operands().into_iter().any(|operand| self.has(operand));
                     changed |= differs && self.values.insert(exchange.to);
                 }
+                // Its function may use the index of the thread.
+                Node::Call(call) => {
+                    for &to in &call.results {
+                        changed |= self.values.insert(to);
+                    }
+                }
                 Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
                 Node::If(branch) => {
                     changed |= self.spread(&branch.then) | self.spread(&branch.otherwise);
@@ -116,7 +122,12 @@ fn in_list(differing: &Dependents<'_>, list: &List, under: Option<Span>) -> Resu
                     return Err(refusal.also(condition, "this condition"));
                 }
             }
-            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Store(_) | Node::Add(_) => {}
+            Node::Define { .. }
+            | Node::Unrepeatable { .. }
+            | Node::Exchange(_)
+            | Node::Call(_)
+            | Node::Store(_)
+            | Node::Add(_) => {}
             Node::If(branch) => {
                 let under = if differing.has(branch.cond) { Some(branch.span) } else { under };
                 in_list(differing, &branch.then, under)?;

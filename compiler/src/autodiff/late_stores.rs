@@ -67,7 +67,7 @@ impl Mover<'_> {
                     is_movable &= match self.memory(from) {
                         Memory::Param(other) => other == param || !is_adjoint(other),
                         Memory::Captured => true,
-                        Memory::Shared(_) | Memory::Local(_) | Memory::Other => false,
+                        Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Other => false,
                     };
                 }
             });

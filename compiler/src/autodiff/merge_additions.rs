@@ -203,7 +203,7 @@ impl Merger<'_> {
     fn sum(&mut self, stmts: &mut [Stmt], pointer: ExprId) -> LocalId {
         let name = match self.arrays.memory(self.function, pointer) {
             Memory::Param(param) => self.arrays.param(param).name.as_str(),
-            Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Other => "adjoint",
+            Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Other => "adjoint",
         };
         let ty = match self.function.exprs[pointer].ty {
             Type::Ptr(elem, _) => Type::Scalar(elem),

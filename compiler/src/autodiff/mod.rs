@@ -12,8 +12,10 @@
 mod activity;
 mod arrays;
 mod build;
+mod calls;
 mod contents;
 mod dependence;
+mod dynamic;
 mod early_loads;
 mod late_stores;
 mod loops;
@@ -41,7 +43,7 @@ use self::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     inline,
-    ir::{Arena, Function, Module, SharedArray, StmtKind, for_each_expr_of_stmt, for_each_stmt},
+    ir::{Function, Module, Rule, StmtKind, for_each_expr_of_stmt, for_each_stmt},
     normalize::unroll,
     passes,
     request::Derivative,
@@ -68,10 +70,13 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     inline::without_returns(&mut module.functions[kernel]);
     passes::simplify(module);
     let mut function = module.functions[kernel].clone();
+    dynamic::without_adjoints(&mut function);
     let mut body = std::mem::take(&mut function.body);
     unroll::write_out_up_to(&mut function, &module.constants, &mut body, MOST_UNROLLED);
     function.body = body;
-    let (list, loops) = build::record(&mut function)?;
+    let rules: Vec<Option<Rule>> = module.functions.iter().map(|(_, function)| function.rule).collect();
+    let (list, loops) = build::record(&mut function, &rules)?;
+    calls::check(module, &list)?;
     let mut arrays = Arrays::new(&function, &module.params, &module.shared, &derivative.of);
     let activity = activity::find(&function, &arrays, &list)?;
     let written = Written::of(&function, &arrays, &list);
@@ -87,9 +92,9 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     dependence::check_barriers(tape, &written, &list)?;
     let mut derived = function.clone();
     if derivative.is_forward {
-        tangents::emit(tape, &list, &mut derived)?;
+        tangents::emit(tape, &list, &mut derived, module)?;
     } else {
-        reverse(tape, &mut derived, &module.shared, &written, (&list, loops), derivative)?;
+        reverse(tape, &mut derived, module, &written, (&list, loops), derivative)?;
         module.is_adjoint = true;
     }
     module.functions[kernel] = derived;
@@ -100,7 +105,7 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
 fn reverse(
     tape: Tape<'_>,
     adjoint: &mut Function,
-    shared: &Arena<SharedArray>,
+    module: &Module,
     written: &Written,
     (list, loops): (&List, usize),
     derivative: &Derivative,
@@ -108,7 +113,7 @@ fn reverse(
     tape.activity.check_loops(tape.function, tape.arrays, list)?;
     let plan = plan::plan(tape, &mut tape.function.clone(), written, list, (loops, derivative.has_old_contents))?;
     let plain = own_elements::plain(tape, list);
-    reverse::emit(tape, &plan, list, adjoint, shared);
+    reverse::emit(tape, &plan, list, adjoint, module);
     merge_additions::run(adjoint, tape.arrays);
     merge_additions::without_atomics(adjoint, tape.arrays, &plain);
     early_loads::run(adjoint, tape.arrays);

@@ -73,6 +73,7 @@ impl Finder<'_> {
                 }
                 Node::Unrepeatable { .. }
                 | Node::Exchange(_)
+                | Node::Call(_)
                 | Node::Store(_)
                 | Node::Add(_)
                 | Node::Barrier { .. } => {}

@@ -153,6 +153,10 @@ impl Planner<'_> {
                         self.values_of(operand, &mut values);
                     }
                 }
+                Node::Call(call) => {
+                    call.args.iter().for_each(|&arg| self.values_of(arg, &mut values));
+                    values.extend(call.results.iter().copied());
+                }
                 Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => self.values_of(write.pointer, &mut values),
                 Node::If(branch) => {
@@ -300,7 +304,7 @@ impl Planner<'_> {
 
     fn no_values(&self, repeat: &Repeat, carried: &Carried, name: &str, why: &str) -> Diagnostic {
         let span = match self.tape.definitions.get(&carried.next) {
-            Some(&(Definition::Expr(_, span) | Definition::Unrepeatable(span) | Definition::Exchange(span))) => span,
+            Some(&(Definition::Expr(_, span) | Definition::Unrepeatable(span) | Definition::Opaque(span))) => span,
             Some(Definition::Join { .. } | Definition::Header { .. }) | None => repeat.span,
         };
         let message = format!("the reverse sweep needs `{name}` of each iteration, but {why}");
@@ -330,7 +334,7 @@ impl Planner<'_> {
                     }
                 }
                 Node::Barrier { event, .. } => {
-                    if needed.contents.iter().any(|memory| matches!(memory, Memory::Shared(_))) {
+                    if needed.contents.iter().any(|memory| memory.is_shared()) {
                         needed.events.insert(*event);
                     }
                 }
@@ -339,6 +343,11 @@ impl Planner<'_> {
                         for operand in exchange.operands() {
                             self.values_of(operand, &mut needed.values);
                         }
+                    }
+                }
+                Node::Call(call) => {
+                    if call.results.iter().any(|&to| needed.computes(to)) {
+                        call.args.iter().for_each(|&arg| self.values_of(arg, &mut needed.values));
                     }
                 }
                 Node::Unrepeatable { .. } => {}
@@ -366,7 +375,7 @@ impl Planner<'_> {
 
     /// Whether a loop writes contents that are used after it, or has barriers between them and their uses.
     fn has_contents(&self, repeat: &Repeat, needed: &Needed) -> bool {
-        let is_shared = needed.contents.iter().any(|memory| matches!(memory, Memory::Shared(_)));
+        let is_shared = needed.contents.iter().any(|memory| memory.is_shared());
         let mut has = false;
         for list in [&repeat.head, &repeat.body] {
             for_each_event(list, &mut |_, write| {
@@ -432,6 +441,13 @@ impl Planner<'_> {
                     if needed.computes(exchange.to) || self.is_reversed(node) {
                         for operand in [exchange.mask, exchange.by, exchange.width] {
                             self.check_expr(operand, exchange.span)?;
+                        }
+                    }
+                }
+                Node::Call(call) => {
+                    if self.is_reversed(node) || call.results.iter().any(|&to| needed.computes(to)) {
+                        for &arg in &call.args {
+                            self.check_expr(arg, call.span)?;
                         }
                     }
                 }
@@ -512,10 +528,10 @@ impl Planner<'_> {
                 Memory::Captured => {
                     not_recomputable(span, "the kernel writes a captured array", "pass the arrays as arguments")
                 }
-                Memory::Shared(_) | Memory::Local(_) => return,
+                Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic => return,
                 Memory::Other => unsupported(
                     span,
-                    "an access to dynamic shared memory, or to one of several arrays",
+                    "an access to one of several arrays",
                     "load elements of the kernel's arguments, or of shared and local arrays of a constant shape",
                 ),
             });

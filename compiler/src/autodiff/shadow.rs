@@ -9,13 +9,14 @@ use weft_artifact::SlotField;
 
 use super::{
     arrays::{Arrays, Memory},
+    dynamic,
     refusals::unsupported,
     sums::Tape,
     tape::{Definition, Values, for_each_value},
 };
 use crate::{
     diagnostic::Diagnostic,
-    ir::{Base, Class, Expr, ExprId, ExprKind, Function, Leaf},
+    ir::{Base, Class, Expr, ExprId, ExprKind, Function, Leaf, Type},
     source::Span,
 };
 
@@ -41,7 +42,7 @@ pub(super) fn strides(
                         for_each_value(function, id, &mut |read| reads |= values.contains(&read));
                         reads
                     }
-                    Definition::Unrepeatable(_) | Definition::Exchange(_) => false,
+                    Definition::Unrepeatable(_) | Definition::Opaque(_) => false,
                     Definition::Join { then, otherwise } => values.contains(&then) || values.contains(&otherwise),
                     Definition::Header { init, next } => {
                         values.contains(&next) || init.is_some_and(|init| values.contains(&init))
@@ -70,7 +71,7 @@ pub(super) fn check(tape: Tape<'_>, pointer: ExprId, span: Span) -> Result<(), D
                 Definition::Join { .. }
                 | Definition::Header { .. }
                 | Definition::Unrepeatable(_)
-                | Definition::Exchange(_),
+                | Definition::Opaque(_),
             ) => {
                 let help = "take the view of the array in each branch, or make the array contiguous";
                 return Err(unsupported(span, "an access with strides that are chosen at run time", help));
@@ -90,12 +91,17 @@ pub(super) fn address(tape: Tape<'_>, function: &mut Function, pointer: ExprId) 
     let Some(adjoint) = tape.arrays.own_adjoint(memory) else { return function.copy_expr(pointer) };
     function.copy_with(pointer, &mut |function, id| {
         let Class::Leaf(Leaf::Base(base)) = function.class(id) else { return None };
+        let span = function.exprs[id].span;
         let kind = match (base, adjoint) {
+            (Base::Dynamic, Base::Dynamic) => {
+                let base = function.copy_expr(id);
+                ExprKind::ByteOffset { base, bytes: dynamic::first_adjoint(function, Type::I64, span) }
+            }
             (Base::Shared(_), Base::Shared(adjoint)) => ExprKind::SharedBase(adjoint),
             (Base::Local(_), Base::Local(adjoint)) => ExprKind::LocalBase(adjoint),
             (Base::Shared(_) | Base::Local(_) | Base::Const(_) | Base::Dynamic, _) => return None,
         };
-        let Expr { ty, span, .. } = function.exprs[id].clone();
+        let ty = function.exprs[id].ty;
         Some(function.exprs.push(Expr { kind, ty, span }))
     })
 }

@@ -91,7 +91,7 @@ impl Tape<'_> {
             Some(&Definition::Header { init: Some(init), next }) => {
                 self.reaches(init, start, chain) && self.reaches(next, value, chain)
             }
-            Some(Definition::Header { init: None, .. } | Definition::Unrepeatable(_) | Definition::Exchange(_))
+            Some(Definition::Header { init: None, .. } | Definition::Unrepeatable(_) | Definition::Opaque(_))
             | None => false,
         };
         if !found {
@@ -169,6 +169,7 @@ impl Tape<'_> {
                 }
                 Node::Unrepeatable { .. }
                 | Node::Exchange(_)
+                | Node::Call(_)
                 | Node::Store(_)
                 | Node::Add(_)
                 | Node::Barrier { .. } => {}
@@ -199,7 +200,7 @@ impl Tape<'_> {
                     Definition::Header { .. }
                     | Definition::Join { .. }
                     | Definition::Unrepeatable(_)
-                    | Definition::Exchange(_),
+                    | Definition::Opaque(_),
                 )
                 | None => counters.contains(&local),
             }),
@@ -328,7 +329,7 @@ impl Tape<'_> {
             Definition::Join { .. }
             | Definition::Header { .. }
             | Definition::Unrepeatable(_)
-            | Definition::Exchange(_) => None,
+            | Definition::Opaque(_) => None,
         }
     }
 }

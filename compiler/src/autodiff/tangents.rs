@@ -15,24 +15,25 @@ use std::collections::BTreeMap;
 use super::{
     activity::edges,
     arrays::Memory,
+    calls,
     refusals::unsupported,
     rules::{self, Evaluated},
     shadow,
     sums::Tape,
-    tape::{Branch, Definition, Exchange, List, Node, Repeat, Values, Write},
+    tape::{Branch, Call, Definition, Exchange, List, Node, Repeat, Values, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
     ir::{
-        Align, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Op, Stmt,
+        Align, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op, Stmt,
         StmtKind, Type,
     },
     source::Span,
 };
 
 /// Emits the tangent kernel of a tape as the body of a function.
-pub(super) fn emit(tape: Tape<'_>, list: &List, function: &mut Function) -> Result<(), Diagnostic> {
-    let mut emitter = Emitter { tape, function, tangents: BTreeMap::new(), blocks: vec![Block::new()] };
+pub(super) fn emit(tape: Tape<'_>, list: &List, function: &mut Function, module: &Module) -> Result<(), Diagnostic> {
+    let mut emitter = Emitter { tape, function, module, tangents: BTreeMap::new(), blocks: vec![Block::new()] };
     for (value, array) in tape.arrays.scalars() {
         if tape.activity.is_active(value) {
             let span = emitter.function.span;
@@ -50,6 +51,7 @@ pub(super) fn emit(tape: Tape<'_>, list: &List, function: &mut Function) -> Resu
 struct Emitter<'a> {
     tape: Tape<'a>,
     function: &'a mut Function,
+    module: &'a Module,
     /// The tangent of each value.
     tangents: BTreeMap<LocalId, LocalId>,
     blocks: Vec<Block>,
@@ -133,6 +135,7 @@ impl Emitter<'_> {
                     return Err(unsupported(*span, "a kernel with this operation", help));
                 }
                 Node::Exchange(exchange) => self.exchange(exchange),
+                Node::Call(call) => self.call(call)?,
                 Node::Store(write) | Node::Add(write) => self.write(write)?,
                 Node::Barrier { span, .. } => {
                     self.push(StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, *span);
@@ -156,6 +159,18 @@ impl Emitter<'_> {
             let args = vec![mask, given, by, width];
             self.push(StmtKind::Op { op: Op::Shuffle(exchange.shuffle), results, args }, span);
         }
+    }
+
+    fn call(&mut self, call: &Call) -> Result<(), Diagnostic> {
+        if call.results.iter().any(|&to| self.is_active(to)) {
+            let name = calls::name(self.module, call.func);
+            let what = format!("`{name}`, which has a backward function, in forward mode");
+            let help = "call the function without `cuda.custom_vjp`, or derive the kernel by `cuda.vjp`";
+            return Err(unsupported(call.span, &what, help));
+        }
+        let args = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
+        self.push(StmtKind::Call { results: call.results.clone(), func: call.func, args }, call.span);
+        Ok(())
     }
 
     fn define(&mut self, to: LocalId, value: ExprId, span: Span) {
@@ -208,7 +223,7 @@ impl Emitter<'_> {
         let memory = self.tape.arrays.memory(self.tape.function, write.pointer);
         let takes = match memory {
             Memory::Param(param) => self.tape.arrays.has_adjoint(param),
-            Memory::Shared(_) | Memory::Local(_) => self.tape.activity.is_active_memory(memory),
+            Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic => self.tape.activity.is_active_memory(memory),
             Memory::Captured | Memory::Other => false,
         };
         let active = self.tape.function.local(write.value).filter(|&value| self.is_active(value));

@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::build::is_float;
 use crate::{
-    ir::{AtomicOp, ExprId, Function, LocalId, Op, Shuffle, for_each_expr},
+    ir::{AtomicOp, ExprId, FuncId, Function, LocalId, Op, Rule, Shuffle, for_each_expr},
     source::Span,
 };
 
@@ -39,6 +40,8 @@ pub(super) enum Node {
     },
     /// A value of another lane of the warp.
     Exchange(Exchange),
+    /// A call of a function that is differentiated by a rule.
+    Call(Call),
     /// An assignment of a value to an element.
     Store(Write),
     /// An atomic addition to an element; of integers, any atomic operation.
@@ -96,6 +99,26 @@ impl Exchange {
     }
 }
 
+/// A call of a function that is differentiated by a rule. The function has no effects.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) func: FuncId,
+    pub(super) rule: Rule,
+    /// Of floats: reads of values, or expressions without a derivative.
+    pub(super) args: Vec<ExprId>,
+    pub(super) results: Vec<LocalId>,
+    pub(super) span: Span,
+}
+
+impl Call {
+    /// The arguments that have adjoints: values that are floats.
+    pub(super) fn floats(&self, function: &Function) -> impl Iterator<Item = LocalId> {
+        let is_active = matches!(self.rule, Rule::Backward(_));
+        let floats = self.args.iter().filter(move |&&arg| is_active && is_float(function.exprs[arg].ty));
+        floats.filter_map(|&arg| function.local(arg))
+    }
+}
+
 /// A branch.
 #[derive(Debug)]
 pub(super) struct Branch {
@@ -146,8 +169,8 @@ pub(super) struct Carried {
 pub(super) enum Definition {
     Expr(ExprId, Span),
     Unrepeatable(Span),
-    /// A value of another lane.
-    Exchange(Span),
+    /// A value of another lane, or of a call.
+    Opaque(Span),
     Join {
         then: LocalId,
         otherwise: LocalId,
@@ -169,8 +192,9 @@ pub(super) fn definitions(list: &List, all: &mut BTreeMap<LocalId, Definition>) 
                 all.insert(*to, Definition::Unrepeatable(*span));
             }
             Node::Exchange(exchange) => {
-                all.insert(exchange.to, Definition::Exchange(exchange.span));
+                all.insert(exchange.to, Definition::Opaque(exchange.span));
             }
+            Node::Call(call) => all.extend(call.results.iter().map(|&to| (to, Definition::Opaque(call.span)))),
             Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
             Node::If(branch) => {
                 definitions(&branch.then, all);
@@ -215,7 +239,7 @@ pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Op
         match node {
             Node::Store(write) | Node::Add(write) => visit(write.event, Some(write)),
             Node::Barrier { event, .. } => visit(*event, None),
-            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => {}
+            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) => {}
             Node::If(branch) => {
                 for_each_event(&branch.then, visit);
                 for_each_event(&branch.otherwise, visit);
@@ -267,6 +291,7 @@ pub(super) fn for_each_use(function: &Function, list: &List, visit: &mut dyn FnM
             Node::Exchange(exchange) => {
                 exchange.operands().into_iter().for_each(|operand| for_each_value(function, operand, visit));
             }
+            Node::Call(call) => call.args.iter().for_each(|&arg| for_each_value(function, arg, visit)),
             Node::Store(write) | Node::Add(write) => {
                 for_each_value(function, write.pointer, visit);
                 for_each_value(function, write.value, visit);

@@ -74,6 +74,7 @@ pub(crate) fn request(name: &str, target: Target, options: Options) -> Request {
         inline: false,
         typing: None,
         gpu: None,
+        backward: None,
         number: 0,
     };
     let keep = Keep { ir: true, llvm: true, asm: true, ..Keep::default() };

@@ -63,6 +63,8 @@ pub(super) struct Lowerer {
     pub(super) sanitize: bool,
     /// Whether the code may contain breakpoints, for a GPU debugger.
     pub(super) stops: bool,
+    /// Whether the request has a derivative.
+    pub(super) differentiates: bool,
     /// Whether launches run in the interpreter.
     pub(super) interpreted: bool,
     /// The exceptions that the request reports.

@@ -117,6 +117,7 @@ fn lowered_for(request: &Request, wanted: RecordedInfo) -> lowerer::Lowerer {
             Target::Host(_) => request.options.interpreted,
         },
         interpreted: request.options.interpreted,
+        differentiates: request.options.derivative.is_some(),
         root,
         overloads,
         most_threads,

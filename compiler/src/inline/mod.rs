@@ -78,11 +78,15 @@ pub(crate) fn small_functions(module: &mut Module) {
     }
 }
 
-/// Inlines every call of the kernel, except recursive ones. Does nothing if the result would be too large.
+/// Inlines every call of the kernel, except recursive ones, and those of functions that are differentiated by a rule.
+/// Does nothing if the result would be too large.
 pub(crate) fn all(module: &mut Module) {
     let circles = Circles::of(module);
-    let some: Vec<bool> = module.functions.iter().map(|(id, _)| !circles.contains(id)).collect();
-    functions(module, &circles, &some);
+    let some: Vec<bool> =
+        module.functions.iter().map(|(id, function)| !circles.contains(id) && function.rule.is_none()).collect();
+    if !copies::too_many(module, &|func| some[func.index()]) {
+        put_in(module, &|func| some[func.index()]);
+    }
 }
 
 /// Replaces the returns of a function without results by branches.

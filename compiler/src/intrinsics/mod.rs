@@ -293,6 +293,7 @@ pub enum Custom {
     ShflUpSync,
     ShflXorSync,
     Size,
+    StopGradient,
     Sum,
     SyncWarp,
     Tuple,

@@ -3,7 +3,7 @@
 //! A callee comes before its callers, except in a call cycle. An analysis that visits callees first finds an unvisited
 //! callee only in a cycle, and assumes the worst of it.
 
-use super::{FuncId, Function, Handle, Module, StmtKind, for_each_stmt, for_each_stmt_mut};
+use super::{FuncId, Function, Handle, Module, Rule, StmtKind, for_each_stmt, for_each_stmt_mut};
 
 /// The functions of a module that are part of a call cycle.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +68,10 @@ impl Module {
                 if let StmtKind::Call { func, .. } = &mut stmt.kind {
                     *func = moved(*func);
                 }
+            });
+            function.rule = function.rule.map(|rule| match rule {
+                Rule::Zero => Rule::Zero,
+                Rule::Backward(func) => Rule::Backward(moved(func)),
             });
             self.functions.push(function);
         }

@@ -48,7 +48,7 @@ pub use expr::{
 pub use hint_op::{AsyncCopy, Clock, LoadHint, StoreHint};
 pub use module::{
     CallSite, ConstantArray, External, FaultSite, Function, FunctionKind, InlinePtx, Local, LocalArray, LocalKind,
-    Module, SharedArray, SharedKind,
+    Module, Rule, SharedArray, SharedKind,
 };
 pub use op::{AtomicOp, Elements, Memory, Op, OpRow, Operand, Order, Reduction, Scope, SyncScope};
 pub(crate) use print::FunctionText;

@@ -125,8 +125,20 @@ pub struct Function {
     pub body: Block,
     /// Whether to inline it into all callers.
     pub inline: bool,
+    /// How its calls are differentiated, if not by its statements.
+    pub rule: Option<Rule>,
     /// The location of the `def` statement.
     pub span: Span,
+}
+
+/// How calls of a function are differentiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The derivative is 0.
+    Zero,
+    /// By a function of the arguments, the results, and the adjoints of the results that are floats. It returns the
+    /// adjoints of the arguments that are floats.
+    Backward(FuncId),
 }
 
 /// How a function is called.
@@ -375,6 +387,7 @@ impl Function {
             exprs: Arena::default(),
             body: Block::new(),
             inline: false,
+            rule: None,
             span,
         }
     }

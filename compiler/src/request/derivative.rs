@@ -16,6 +16,12 @@ pub struct Derivative {
 }
 
 impl Derivative {
+    /// The bytes of dynamic shared memory of a launch of the derived kernel, for a launch of the kernel: the adjoints
+    /// begin at a multiple of 16. `None` if there are too many.
+    pub fn shared_bytes(bytes: u32) -> Option<u32> {
+        bytes.checked_next_multiple_of(16)?.checked_add(bytes)
+    }
+
     /// The name of the adjoint of a parameter. It is no identifier, so no kernel reads it.
     pub fn name(param: &str) -> String {
         format!("{param}.adjoint")

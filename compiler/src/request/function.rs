@@ -31,6 +31,8 @@ pub struct FunctionDef {
     pub typing: Option<Typing>,
     /// The GPU implementation that replaces its statements; the function then has one signature.
     pub gpu: Option<GpuBody>,
+    /// The function that computes the adjoints of its arguments, from `cuda.custom_vjp`.
+    pub backward: Option<Captured>,
     /// The number by which [`Captured::Recursive`] refers to it; unique among the functions of the request.
     pub number: u32,
 }
@@ -101,7 +103,7 @@ impl FunctionDef {
                 return;
             }
             if seen.insert(Arc::as_ptr(&def)) {
-                for value in def.globals.values().chain(def.defaults.values()) {
+                for value in def.globals.values().chain(def.defaults.values()).chain(&def.backward) {
                     value.for_each_function(&mut |callee| open.push(Arc::clone(callee)));
                 }
             }

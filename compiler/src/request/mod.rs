@@ -73,6 +73,7 @@ mod tests {
             inline: false,
             typing: None,
             gpu: None,
+            backward: None,
             number,
         })
     }

@@ -53,6 +53,12 @@ def reduce_dispatcher(dispatcher: Dispatcher) -> str | tuple[Any, ...]:
     if name is not None:
         return name
     function = dispatcher.py_func
+    if dispatcher.backward is not None:
+        from weft.cuda._derivatives import custom_vjp
+
+        signatures, source = dispatcher.declared_signatures, dispatcher.given_source
+        own = Dispatcher(function, dispatcher.targetoptions, signatures, source, dispatcher.cached_source)
+        return custom_vjp, (own, dispatcher.backward)
     made = function.__name__, function.__module__, *_text(dispatcher)
     equals = _equals(dispatcher)
     create = made, dict(dispatcher.targetoptions), dispatcher.declared_signatures, equals

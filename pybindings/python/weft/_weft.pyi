@@ -327,7 +327,10 @@ class Dispatcher(Generic[_P, _R]):
         source: str | None = None,
         kept: Text | None = None,
         derivative: tuple[list[int], list[int], bool, bool] | None = None,
+        backward: Dispatcher[..., Any] | None = None,
     ) -> Self: ...
+    @property
+    def backward(self) -> Dispatcher[..., Any] | None: ...
     @property
     def py_func(self) -> Callable[_P, _R]: ...
     @property

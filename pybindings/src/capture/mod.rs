@@ -76,6 +76,9 @@ pub(crate) trait Jitted: PyClass<Frozen = True> + Sync {
     /// The properties that a caller in another kernel needs.
     fn declared(&self) -> Declared;
 
+    /// The function that computes its adjoints, if the program gives one.
+    fn backward<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>>;
+
     /// Code that is linked with each kernel that leads to it; `None` if there is none.
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>>;
 }
@@ -160,8 +163,9 @@ impl<'py, D: Jitted> Capturer<'py, D> {
         if let Some(links) = dispatcher.links(self.py)? {
             self.links.extend(links.iter().map(Bound::unbind));
         }
+        let backward = dispatcher.backward(self.py).map(|function| self.device_function(&function)).transpose()?;
         let (ast, source) = (parsed.ast.clone(), Arc::clone(&parsed.source));
-        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number })
+        Ok(FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, backward, number })
     }
 
     /// A function that is no kernel, and the values of the names that it reads: a rule.

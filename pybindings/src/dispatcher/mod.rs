@@ -86,6 +86,9 @@ pub(crate) struct Dispatcher {
     #[pyo3(get)]
     targetoptions: Py<PyDict>,
     declared: Vec<request::Signature>,
+    /// The function that computes its adjoints, from `cuda.custom_vjp`.
+    #[pyo3(get)]
+    backward: Option<Py<Dispatcher>>,
     state: Mutex<DispatcherState>,
     last: Mutex<Option<Arc<Resolved>>>,
     last_launcher: Mutex<Option<Py<Launcher>>>,
@@ -129,6 +132,10 @@ impl Jitted for Dispatcher {
         Declared { signatures, inline: self.jit.inline, typing: self.jit.typing, gpu: self.jit.gpu.clone() }
     }
 
+    fn backward<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.backward.as_ref().map(|function| function.bind(py).clone().into_any())
+    }
+
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(links) = self.targetoptions.bind(py).get_item(intern!(py, "link"))? else { return Ok(None) };
         let links = links.cast_into::<PyTuple>()?;
@@ -139,7 +146,7 @@ impl Jitted for Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None, derivative=None))]
+    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None, derivative=None, backward=None))]
     fn new(
         py_func: Py<PyAny>,
         options: &Bound<'_, PyDict>,
@@ -147,6 +154,7 @@ impl Dispatcher {
         source: Option<String>,
         kept: Option<Py<PyAny>>,
         derivative: Option<(Vec<u32>, Vec<u32>, bool, bool)>,
+        backward: Option<Py<Self>>,
     ) -> PyResult<Self> {
         let py = options.py();
         let function = py_func.bind(py);
@@ -174,6 +182,7 @@ impl Dispatcher {
             jit,
             targetoptions: options.clone().unbind(),
             declared: signatures.into_iter().map(|signature| signature.get().request()).collect(),
+            backward,
             state: Mutex::default(),
             last: Mutex::default(),
             last_launcher: Mutex::default(),

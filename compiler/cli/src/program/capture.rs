@@ -44,6 +44,7 @@ impl Program {
             inline: function.jit.as_ref().is_some_and(|jit| jit.options.inline),
             typing: function.jit.as_ref().and_then(|jit| jit.options.typing),
             gpu: function.jit.as_ref().and_then(|jit| jit.options.gpu.clone()),
+            backward: None,
             number: index as u32,
         });
         captures.finished.insert(index, Arc::clone(&def));

@@ -169,7 +169,8 @@ impl Feed {
     }
 
     pub(super) fn function(&mut self, function: &FunctionDef) {
-        let FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, number } = function;
+        let FunctionDef { ast, source, globals, defaults, signatures, inline, typing, gpu, backward, number } =
+            function;
         self.location(source, ast.span);
         self.text(&ast.name);
         self.number(ast.params.len() as u64);
@@ -212,6 +213,7 @@ impl Feed {
                 self.flag(*python);
             }
         }
+        self.optional(backward.as_ref(), Self::captured);
         self.number(u64::from(*number));
     }
 

@@ -1,16 +1,21 @@
 //! The start of an adjoint kernel: the adjoints of shared and local arrays are 0.
 
+use weft_artifact::Scalar;
+
 use super::Emitter;
-use crate::ir::{
-    Align, Base, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, Space, SpecialRegister, Stmt, StmtKind,
-    Type, UnaryOp,
+use crate::{
+    autodiff::dynamic,
+    ir::{
+        Align, Base, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, Space, SpecialRegister, Stmt,
+        StmtKind, Type, UnaryOp,
+    },
 };
 
 impl Emitter<'_> {
     /// Sets them to 0, each thread a part of those of the block.
     pub(super) fn clear(&mut self) {
         let adjoints: Vec<Base> = self.tape.arrays.own_adjoints().collect();
-        let is_shared = |base: &Base| matches!(base, Base::Shared(_));
+        let is_shared = |base: &Base| matches!(base, Base::Shared(_) | Base::Dynamic);
         let (mut thread, mut threads) = (None, None);
         if adjoints.iter().any(is_shared) {
             (thread, threads) = (Some(self.number_of_thread()), Some(self.number_of_threads()));
@@ -19,18 +24,29 @@ impl Emitter<'_> {
         for base in &adjoints {
             match *base {
                 Base::Shared(id) => {
-                    let array = &self.shared[id];
+                    let array = &self.module.shared[id];
                     let (elem, len) = (array.elem, array.len);
                     let pointer = (ExprKind::SharedBase(id), Type::Ptr(elem, Space::Shared));
+                    let len = self.int(i128::from(len), span);
                     self.clear_array(pointer, len, (thread, threads));
                 }
                 Base::Local(id) => {
                     let array = &self.function.local_arrays[id];
                     let (elem, len) = (array.elem, array.len);
                     let pointer = (ExprKind::LocalBase(id), Type::Ptr(elem, Space::Local));
+                    let len = self.int(i128::from(len), span);
                     self.clear_array(pointer, len, (None, None));
                 }
-                Base::Const(_) | Base::Dynamic => {}
+                Base::Dynamic => {
+                    let ty = Type::Ptr(Scalar::U32, Space::Shared);
+                    let base = self.expr(ExprKind::DynamicShared, ty, span);
+                    let bytes = dynamic::first_adjoint(self.function, Type::I64, span);
+                    let size = dynamic::size(self.function, span);
+                    let four = self.int(4, span);
+                    let len = self.binary(BinaryOp::DivNonneg, size, four, span);
+                    self.clear_array((ExprKind::ByteOffset { base, bytes }, ty), len, (thread, threads));
+                }
+                Base::Const(_) => {}
             }
         }
         if adjoints.iter().any(is_shared) {
@@ -71,15 +87,20 @@ impl Emitter<'_> {
     }
 
     /// `for index in range(first, len, by): array[index] = 0`; by default from 0 and by 1.
-    fn clear_array(&mut self, (base, ty): (ExprKind, Type), len: u64, (first, by): (Option<LocalId>, Option<LocalId>)) {
+    fn clear_array(
+        &mut self,
+        (base, ty): (ExprKind, Type),
+        len: ExprId,
+        (first, by): (Option<LocalId>, Option<LocalId>),
+    ) {
         let span = self.function.span;
         let start = match first {
             Some(first) => self.read(first, span),
             None => self.int(0, span),
         };
         let index = self.assigned_to_new("index", start);
-        let (now, end) = (self.read(index, span), self.int(i128::from(len), span));
-        let more = self.expr(ExprKind::Compare(CompareOp::Lt, now, end), Type::BOOL, span);
+        let now = self.read(index, span);
+        let more = self.expr(ExprKind::Compare(CompareOp::Lt, now, len), Type::BOOL, span);
         let cond = self.expr(ExprKind::Unary(UnaryOp::Not, more), Type::BOOL, span);
         let then = vec![Stmt { kind: StmtKind::Break, span }];
         let (base, at) = (self.expr(base, ty, span), self.read(index, span));

@@ -7,7 +7,6 @@ use weft_artifact::Scalar;
 use super::Emitter;
 use crate::{
     autodiff::{
-        arrays::Memory,
         plan::{Needed, Order, Restored},
         tape::{Definition, Repeat, Values, definitions, for_each_event},
     },
@@ -244,7 +243,7 @@ impl Emitter<'_> {
         for_each_event(&repeat.body, &mut |event, write| match write {
             Some(write) => {
                 let memory = self.tape.arrays.memory(self.tape.function, write.pointer);
-                writes |= again.events.contains(&event) && matches!(memory, Memory::Shared(_));
+                writes |= again.events.contains(&event) && memory.is_shared();
             }
             None => has_barrier = true,
         });

@@ -3,6 +3,7 @@
 //! The adjoint of a list computes the values that its reverse needs, and then reverses its nodes from the last one to
 //! the first. The adjoint of a value is a local: the first contribution assigns it, later ones add to it.
 
+mod calls;
 mod clear;
 mod exchange;
 mod loops;
@@ -19,19 +20,19 @@ use super::{
 };
 use crate::{
     ir::{
-        self, Align, Arena, AtomicOp, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local,
-        LocalArrayId, LocalId, LocalKind, Op, Scope, SharedArray, Space, Stmt, StmtKind, Type, UnaryOp,
+        self, Align, AtomicOp, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalArrayId,
+        LocalId, LocalKind, Module, Op, Scope, Space, Stmt, StmtKind, Type, UnaryOp,
     },
     source::Span,
 };
 
 /// Emits the adjoint of a tape as the body of a function.
-pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function, shared: &Arena<SharedArray>) {
+pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function, module: &Module) {
     let mut emitter = Emitter {
         tape,
         plan,
         function,
-        shared,
+        module,
         adjoints: BTreeMap::new(),
         assigned: Values::new(),
         constant: Values::new(),
@@ -50,8 +51,8 @@ struct Emitter<'a> {
     tape: Tape<'a>,
     plan: &'a Plan,
     function: &'a mut Function,
-    /// The shared arrays of the module.
-    shared: &'a Arena<SharedArray>,
+    /// The module, with its shared arrays and the functions of rules.
+    module: &'a Module,
     /// The adjoint of each value.
     adjoints: BTreeMap<LocalId, LocalId>,
     /// The values whose adjoints have contributions.
@@ -181,6 +182,7 @@ impl Emitter<'_> {
             | Node::Define { .. }
             | Node::Unrepeatable { .. }
             | Node::Exchange(_)
+            | Node::Call(_)
             | Node::Store(_)
             | Node::Add(_)
             | Node::Barrier { .. } => {
@@ -251,6 +253,11 @@ impl Emitter<'_> {
                         self.push(StmtKind::Op { op: Op::Shuffle(exchange.shuffle), results, args }, exchange.span);
                     }
                 }
+                Node::Call(call) => {
+                    if call.results.iter().any(|&to| needed.computes(to)) {
+                        self.call(call);
+                    }
+                }
                 Node::Store(write) | Node::Add(write) if needed.events.contains(&write.event) => self.write(write),
                 Node::Barrier { event, span } if needed.events.contains(event) => self.barrier(*span),
                 Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
@@ -312,6 +319,7 @@ impl Emitter<'_> {
             Node::Unrepeatable { .. } => {}
             Node::Barrier { span, .. } => self.barrier(*span),
             Node::Exchange(exchange) => self.reverse_exchange(exchange),
+            Node::Call(call) => self.reverse_call(call),
             Node::Store(write) => self.reverse_write(write, true),
             Node::Add(write) => self.reverse_write(write, false),
             Node::If(branch) => self.branch(branch, None),
@@ -429,7 +437,7 @@ fn is_merged(branch: &Branch, after: &[Node], needed: &Needed) -> bool {
     let writes = |node: &Node| match node {
         Node::Store(write) | Node::Add(write) => needed.events.contains(&write.event),
         Node::Barrier { event, .. } => needed.events.contains(event),
-        Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => false,
+        Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) => false,
         Node::If(branch) => needed.has_events(&branch.then) || needed.has_events(&branch.otherwise),
         Node::Loop(repeat) => needed.has_events(&repeat.head) || needed.has_events(&repeat.body),
     };

@@ -229,6 +229,7 @@ impl FnLowerer<'_> {
             Custom::GroupMethod => self.group_method(row, args, span),
             Custom::MatrixTile => self.matrix_tile(row, args, span),
             Custom::MatrixMethod => self.matrix_method(row, args, span),
+            Custom::StopGradient => self.stop_gradient(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),
             Custom::Enumerate => self.enumerate_value(row, args, span),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{ArgType, Conversion, DType, Number, Rank};
 
+use super::backward::Typed;
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
@@ -286,6 +287,12 @@ impl FnLowerer<'_> {
         if returns.is_poison() {
             return Value::Poison;
         }
+        if let Some(backward) = def.backward.as_ref().filter(|_| self.cx.differentiates && !self.is_dry()) {
+            let call = Typed { func, args: &types, returns: &returns, may_end_thread };
+            if self.set_backward(def, backward, &call, span).is_none() {
+                return Value::Poison;
+            }
+        }
         // An array that the function returns may be one of its arguments.
         let sites = given.iter().map(Ty::sites).fold(Sites::NONE, Sites::union);
         let returns = returns.borrowed(given.iter().any(Ty::is_own), sites);
@@ -308,7 +315,7 @@ impl FnLowerer<'_> {
     }
 
     /// The function to call for argument types, its result type, and whether it may end the thread; reports its errors.
-    fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
+    pub(super) fn callee(&mut self, def: &Arc<FunctionDef>, types: &[Ty], span: Span) -> Option<(FuncId, Ty, bool)> {
         let compiled = self.device_function(def, types, span);
         if !compiled.errors.is_empty() {
             let what = if self.b.function.kind == FunctionKind::Export { "compiled for" } else { "called here with" };

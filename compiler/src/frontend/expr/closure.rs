@@ -76,6 +76,7 @@ impl FnLowerer<'_> {
             inline: true,
             typing: self.def.typing,
             gpu: None,
+            backward: None,
             number: self.def.number,
         };
         let outer = Arc::clone(&self.def);

@@ -1,6 +1,7 @@
 //! Expressions: one file per family.
 
 mod attribute;
+mod backward;
 mod binary;
 mod call;
 mod closure;

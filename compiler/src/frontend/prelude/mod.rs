@@ -155,6 +155,7 @@ fn defined(definition: &'static Definition) -> Option<Arc<FunctionDef>> {
             inline: true,
             typing: None,
             gpu: None,
+            backward: None,
             number: 0,
         }))
     };

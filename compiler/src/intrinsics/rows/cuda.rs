@@ -286,6 +286,14 @@ pub(super) const CUDA: &[Intrinsic] = &[
             of a global `ffi = cffi.FFI()`. Its type is `CPointer` of the array's dtype.",
     },
     Intrinsic {
+        path: "weft.cuda.stop_gradient",
+        signatures: &[],
+        lowering: Lowering::Custom(Custom::StopGradient),
+        ptx: Ptx::Computed,
+        doc: "Its argument, a number or a tuple of numbers, which is a constant in derivatives: `stop_gradient(x)`. In a \
+            kernel that `cuda.vjp` and `cuda.jvp` do not derive, it has no effect.",
+    },
+    Intrinsic {
         path: "weft.cuda.const.array_like",
         signatures: &[],
         lowering: Lowering::Custom(Custom::ConstArrayLike),

@@ -65,7 +65,18 @@ from weft.cuda._graphs import graph
 from weft.cuda._intrinsic_names import *  # noqa: F403
 from weft.cuda._intrinsic_names import __all__ as _intrinsics
 from weft.cuda._jit import intrinsic
-from weft.cuda._kernel_names import atomic, blockDim, blockIdx, const, gridDim, literal_unroll, local, shared, threadIdx
+from weft.cuda._kernel_names import (
+    atomic,
+    blockDim,
+    blockIdx,
+    const,
+    gridDim,
+    literal_unroll,
+    local,
+    shared,
+    stop_gradient,
+    threadIdx,
+)
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.interchange import from_dlpack
 from weft.cuda._memory.locked import (
@@ -108,7 +119,7 @@ if TYPE_CHECKING:
     from weft.cuda import extending as extending
     from weft.cuda import launchconfig as launchconfig
     from weft.cuda._code.modules import Function, Module
-    from weft.cuda._derivatives import Jvp, Vjp, jvp, vjp
+    from weft.cuda._derivatives import Jvp, Vjp, custom_vjp, jvp, vjp
     from weft.cuda._export import Export
     from weft.cuda._memory.ipc import IpcHandle, open_ipc_array
     from weft.cuda._memory.manager import (
@@ -159,6 +170,7 @@ __all__ = [
     "CudaSupportError",
     "current_context",
     "CUSource",
+    "custom_vjp",
     "declare_device",
     "DeclaredFunction",
     "default_stream",
@@ -247,6 +259,7 @@ __all__ = [
     "shared",
     "Signature",
     "Stream",
+    "stop_gradient",
     "stream",
     "synchronize",
     "threadIdx",
@@ -269,6 +282,7 @@ __all__ = [
 # Rarely used names, by the modules that define them: they are imported on first access.
 _LATER = {
     "BaseCUDAMemoryManager": "weft.cuda._memory.manager",
+    "custom_vjp": "weft.cuda._derivatives",
     "Effect": "weft.cuda._rules",
     "Export": "weft.cuda._export",
     "Function": "weft.cuda._code.modules",

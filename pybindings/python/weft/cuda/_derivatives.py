@@ -7,12 +7,14 @@ adjoints or tangents, and checks those of a launch.
 from __future__ import annotations
 
 import functools
+import types
 
 from weft._weft import Dispatcher, interprets_kernels, typeof_value
+from weft.cuda._jit import device_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from weft._weft import Type
@@ -140,6 +142,9 @@ class _Derived:
             raise TypeError(msg)
         for number, given in zip(numbers, args[count:], strict=True):
             _check_given(self._what, self._params[number], args[number], given)
+        if isinstance(configuration, tuple) and len(configuration) > 3:
+            grid, block, stream, shared, *rest = configuration
+            configuration = (grid, block, stream, shared_bytes(shared), *rest)
         self._derived(numbers)[configuration](*args)
 
 
@@ -310,6 +315,77 @@ def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
     return Jvp(_differentiable("jvp", kernel), _tuple(wrt))
 
 
+def custom_vjp(function: Callable[..., Any] | None = None, backward: Callable[..., Any] | None = None) -> Any:
+    """Make a device function whose derivative is computed by another device function.
+
+    In kernels, it is ``function``. In adjoint kernels, ``backward(*args, *results, *adjoints)`` gives the derivative: it
+    takes the arguments of the call, its results, and the adjoints of those results that are floats or complex numbers.
+    It returns the adjoint of each argument that is a float or a complex number: a number for one, a tuple for several.
+    Both functions compute from numbers only: they take and access no arrays, and raise no exceptions.
+
+    Parameters
+    ----------
+    function
+        The device function, or a Python function. It returns a number or a tuple of numbers.
+    backward
+        The function that computes the adjoints of the arguments: a device function, or a Python function.
+
+    Returns
+    -------
+    Dispatcher or decorator
+        A device function where ``function`` was given, else a decorator.
+
+    Raises
+    ------
+    TypeError
+        An argument is neither a device function nor a Python function.
+
+    Examples
+    --------
+    The square root, with the derivative 0 at 0:
+
+    >>> def root_backward(x, y, g):
+    ...     return g * 0.5 / y if y > 0.0 else 0.0
+    >>> @cuda.custom_vjp(backward=root_backward)
+    ... def root(x):
+    ...     return math.sqrt(x)
+    >>> @cuda.jit
+    ... def roots(x, y):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         y[i] = root(x[i])
+    >>> x, y = np.array([0.0, 4.0]), np.zeros(2)
+    >>> dx, dy = np.zeros(2), np.ones(2)
+    >>> cuda.vjp(roots)[1, 32](x, y, dx, dy)
+    >>> assert dx.tolist() == [0.0, 0.25]
+    """
+    if backward is None:
+        msg = "custom_vjp() needs the function that computes the adjoints: custom_vjp(function, backward)"
+        raise TypeError(msg)
+    rule = _device("backward", backward)
+    if function is None:
+        return lambda function: custom_vjp(function, rule)
+    own = _device("function", function)
+    made = Dispatcher(
+        own.py_func, own.targetoptions, own.declared_signatures, own.given_source, own.cached_source, None, rule
+    )
+    functools.update_wrapper(made, own.py_func)
+    return made
+
+
+def _device(name: str, function: Callable[..., Any]) -> Dispatcher:
+    """Give the device function of an argument of `custom_vjp`."""
+    if not isinstance(function, Dispatcher):
+        if not isinstance(function, types.FunctionType):
+            msg = f"`{name}` of custom_vjp() is a device function or a Python function, not {function!r}"
+            raise TypeError(msg)
+        return device_function(function)
+    if not function.device:
+        msg = f"`{name}` of custom_vjp() is a device function, not the kernel `{function.__name__}`"
+        raise TypeError(msg)
+    return function
+
+
 def _differentiable(name: str, kernel: Dispatcher) -> Dispatcher:
     given: Any = kernel
     if not isinstance(given, Dispatcher) or given.device:
@@ -359,6 +435,11 @@ def derived_kernel(
     )
     functools.update_wrapper(made, kernel.py_func)
     return made
+
+
+def shared_bytes(given: Any) -> Any:
+    """Give the dynamic shared memory of a launch of a derived kernel: the kernel's, and that of the adjoints."""
+    return given if not isinstance(given, int) or given <= 0 else -(-given // 16) * 16 + given
 
 
 def _has_derivative(ty: Type) -> bool:

@@ -162,19 +162,20 @@ def member(scope: dict[str, Any], name: str) -> Any:
     return value
 
 
-class LiteralUnroll(KernelName):
-    """`literal_unroll`: for plain Python what it is given."""
+class Same(KernelName):
+    """`literal_unroll` and `stop_gradient`: for plain Python what it is given."""
 
-    def __call__(self, container: Any) -> Any:
-        """Give the tuple itself."""
-        return container
+    def __call__(self, value: Any) -> Any:
+        """Give the value itself."""
+        return value
 
 
 threadIdx = Dim3("weft.cuda.threadIdx", "The thread's index in its block.")
 blockIdx = Dim3("weft.cuda.blockIdx", "The block's index in the grid.")
 blockDim = Dim3("weft.cuda.blockDim", "The number of threads of a block.")
 gridDim = Dim3("weft.cuda.gridDim", "The number of blocks of the grid.")
-literal_unroll = LiteralUnroll("weft.cuda.literal_unroll")
+literal_unroll = Same("weft.cuda.literal_unroll")
+stop_gradient = Same("weft.cuda.stop_gradient")
 shared = SharedNames()
 const = ConstNames()
 local = LocalNames()

@@ -10,6 +10,7 @@ use weft_artifact::{
     ALIGNED, ArrayType, Layout, MAX_NDIM, Number,
     rules::{LaunchSize, RuleArgs},
 };
+use weft_compiler::request::Derivative;
 use weft_ffi::{Call, Device, Role, Tensor, Value};
 use weft_runtime::{Error, Executor, LaunchConfig, LoadedKernel, Stream};
 
@@ -172,7 +173,11 @@ impl Inner {
         if size.is_empty() {
             return Ok(None);
         }
-        let LaunchSize { grid, block, shared_bytes } = size;
+        let LaunchSize { grid, block, mut shared_bytes } = size;
+        if self.dispatcher.get().jit.code.derivative.is_some() {
+            shared_bytes = Derivative::shared_bytes(shared_bytes)
+                .ok_or_else(|| format!("{shared_bytes} bytes of shared memory are too many for an adjoint kernel"))?;
+        }
         Ok(Some(LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE }))
     }
 

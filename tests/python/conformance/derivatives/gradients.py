@@ -8,10 +8,10 @@ from weft import cuda
 STEP = 1e-6
 
 
-def launched(kernel, grid, block, args):
-    """Copies of the arguments after a launch."""
+def launched(kernel, grid, block, args, shared=0):
+    """Copies of the arguments after a launch, with bytes of dynamic shared memory."""
     copies = [np.copy(value) if isinstance(value, np.ndarray) else value for value in args]
-    kernel[grid, block](*copies)
+    kernel[grid, block, 0, shared](*copies)
     cuda.synchronize()
     return copies
 
@@ -30,7 +30,7 @@ def noise(rng, value):
     return drawn.astype(np.asarray(value).dtype)
 
 
-def adjoints(kernel, grid, block, args, outputs, rng, wrt=None):
+def adjoints(kernel, grid, block, args, outputs, rng, wrt=None, shared=0):
     """Launches the adjoint kernel. Gives the weights of outputs and the adjoints afterwards, by parameter."""
     bwd = cuda.vjp(kernel, wrt)
     params = kernel.py_func.__code__.co_varnames
@@ -41,21 +41,21 @@ def adjoints(kernel, grid, block, args, outputs, rng, wrt=None):
     for name in outputs:
         given[name][...] = weights[name]
     before = [np.copy(value) for value in args]
-    bwd[grid, block](*args, *given.values())
+    bwd[grid, block, 0, shared](*args, *given.values())
     cuda.synchronize()
     for value, old in zip(args, before, strict=True):
         np.testing.assert_array_equal(value, old, "the adjoint kernel writes no argument")
     return weights, given
 
 
-def check(kernel, grid, block, args, outputs, *, seed=1, directions=2, tolerance=1e-6, wrt=None):
+def check(kernel, grid, block, args, outputs, *, seed=1, directions=2, tolerance=1e-6, wrt=None, shared=0):
     """Compares gradients with central differences along random directions, one parameter at a time."""
     rng = np.random.default_rng(seed)
-    weights, given = adjoints(kernel, grid, block, args, outputs, rng, wrt)
+    weights, given = adjoints(kernel, grid, block, args, outputs, rng, wrt, shared)
     params = kernel.py_func.__code__.co_varnames
 
     def loss(number, value):
-        changed = launched(kernel, grid, block, [*args[:number], value, *args[number + 1 :]])
+        changed = launched(kernel, grid, block, [*args[:number], value, *args[number + 1 :]], shared)
         return sum(vdot(weights[name], changed[params.index(name)]) for name in outputs)
 
     for name, gradient in given.items():

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from gradients import check
+from gradients import check, launched
 from test_vjp import refused
 from weft import cuda
 
@@ -236,6 +236,62 @@ def of_block(x, out):
     out[i] = x[i] / cuda.coop.block.sum(math.sin(x[i]))
 
 
+@cuda.jit
+def dynamic(x, w, skip, out):
+    """The length of the array is that of the kernel's launch, also in the adjoint kernel."""
+    tile = cuda.shared.array(0, np.float64)
+    rest = tile[skip:]
+    i, tid = cuda.grid(1), cuda.threadIdx.x
+    rest[tid] = x[i] * w[tid] if i < x.size else 0.0
+    cuda.syncthreads()
+    if i < x.size:
+        out[i] = tile[tile.size - 1 - tid] * rest[tid] + tile.size
+
+
+@cuda.jit
+def dynamic_and_static(x, out):
+    """A tree in dynamic shared memory, whose old values are needed, beside a static array."""
+    tree, row = cuda.shared.array(0, np.complex128), cuda.shared.array(B, np.float64)
+    i, tid = cuda.grid(1), cuda.threadIdx.x
+    row[tid] = math.sin(x[i])
+    cuda.syncthreads()
+    tree[tid] = complex(row[B - 1 - tid], x[i])
+    cuda.syncthreads()
+    step = B // 2
+    while step > 0:
+        if tid < step:
+            tree[tid] = tree[tid] * tree[tid + step] + tree[tid]
+        cuda.syncthreads()
+        step //= 2
+    if tid == 0:
+        out[cuda.blockIdx.x] = tree[0].real * tree[0].imag
+
+
+DYNAMIC = {
+    "exact": (dynamic, 3, B, (uniform(90), uniform(B), 0, np.zeros(90)), ["out"], 8 * B),
+    "odd": (dynamic, 3, B, (uniform(90), uniform(B), 1, np.zeros(90)), ["out"], 8 * B + 8),
+    "with_rest": (dynamic, 3, B, (uniform(90), uniform(B), 0, np.zeros(90)), ["out"], 8 * B + 7),
+    "with_static": (dynamic_and_static, 2, B, (uniform(2 * B), np.zeros(2)), ["out"], 16 * B),
+}
+
+
+@pytest.mark.parametrize("case", DYNAMIC)
+def test_dynamic_shared_memory(case):
+    kernel, grid, block, args, outputs, shared = DYNAMIC[case]
+    check(kernel, grid, block, args, outputs, shared=shared)
+    x = args[0]
+    along = np.random.default_rng(3).standard_normal(x.shape)
+    given = {name: np.zeros_like(value) for name, value in zip("xwo", (x, x[:B], args[-1]), strict=True)}
+    given["x"][...] = along
+    fwd = cuda.jvp(kernel)
+    names = [name[0] for name in fwd.tangents(*args)]
+    out = np.zeros_like(args[-1])
+    fwd[grid, block, 0, shared](*args[:-1], out, *(given[name] for name in names))
+    step = 1e-6
+    ahead, behind = (launched(kernel, grid, block, (x + way * along, *args[1:]), shared)[-1] for way in (step, -step))
+    np.testing.assert_allclose(given["o"], (ahead - behind) / (2 * step), 1e-6, 1e-8 * np.abs(out).max())
+
+
 CASES = {
     "tiles": (tiles, (2, 3), (T, T), (uniform(19, 21), uniform(21, 13), np.zeros((19, 13))), ["out"]),
     "block_sums": (block_sums, 3, B, (uniform(80), np.zeros(3)), ["out"]),
@@ -315,13 +371,15 @@ def test_what_is_not_supported_is_an_error_at_its_line():
     assert "this element of `tile`" in head
     assert line == "s += tile[k] * tile[k]"
 
-    def dynamic(x, y):
-        tile = cuda.shared.array(0, np.float64)
-        tile[cuda.threadIdx.x] = x[0]
-        y[0] = tile[cuda.threadIdx.x]
+    def two_types(x, y):
+        tile, order = cuda.shared.array(0, np.float64), cuda.shared.array(0, np.int32)
+        tile[0] = x[0]
+        order[2] = 0
+        y[0] = tile[order[2]]
 
-    head, line = refused(dynamic, x, y)
-    assert "dynamic shared memory" in head
+    head, line = refused(two_types, x, y)
+    assert "dynamic shared memory with elements of several types" in head
+    assert line == "y[0] = tile[order[2]]"
 
     def chosen_lane(x, y):
         y[0] = cuda.shfl_sync(0xFFFFFFFF, x[0], 3)

@@ -179,6 +179,7 @@ fn request(source: &str, signature: &str, target: Target) -> Request {
             inline: false,
             typing: None,
             gpu: None,
+            backward: None,
             number: 0,
             ast: ast.clone(),
         });

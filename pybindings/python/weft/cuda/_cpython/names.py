@@ -270,6 +270,12 @@ NAMES["weft.cuda.shared.swizzled"] = SharedNames.swizzled
 NAMES["weft.cuda.const.array_like"] = ConstNames.array_like
 
 
+@_name("stop_gradient")
+def stop_gradient(value: Any) -> Any:
+    """Give the value."""
+    return value
+
+
 @_name("literal_unroll")
 def literal_unroll(items: Any) -> Any:
     """Give the items."""

@@ -1,0 +1,50 @@
+//! Calls of functions that are differentiated by a rule.
+
+use super::Emitter;
+use crate::{
+    autodiff::{build::is_float, tape::Call},
+    ir::{ExprId, ExprKind, LocalId, Rule, StmtKind},
+};
+
+impl Emitter<'_> {
+    /// The call, in the forward sweep.
+    pub(super) fn call(&mut self, call: &Call) {
+        let args = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
+        self.push(StmtKind::Call { results: call.results.clone(), func: call.func, args }, call.span);
+    }
+
+    /// The call of the backward function, whose results are contributions to the adjoints of the arguments.
+    pub(super) fn reverse_call(&mut self, call: &Call) {
+        let (Rule::Backward(func), span) = (call.rule, call.span) else { return };
+        let floats: Vec<LocalId> =
+            call.results.iter().copied().filter(|&to| is_float(self.function.locals[to].ty)).collect();
+        let adjoints: Vec<Option<LocalId>> = floats.iter().map(|&to| self.take(to)).collect();
+        if adjoints.iter().all(Option::is_none) {
+            return;
+        }
+        let mut args: Vec<ExprId> = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
+        for &result in &call.results {
+            args.push(self.read(result, span));
+        }
+        for (&to, &adjoint) in floats.iter().zip(&adjoints) {
+            let ty = self.function.locals[to].ty;
+            args.push(match adjoint {
+                Some(adjoint) => self.read(adjoint, span),
+                None => self.zero(ty, span),
+            });
+        }
+        let types = self.module.functions[func].results.clone();
+        let results: Vec<LocalId> = types.into_iter().map(|ty| self.temp("g", ty)).collect();
+        self.push(StmtKind::Call { results: results.clone(), func, args }, span);
+        let floats = call.args.iter().filter(|&&arg| is_float(self.tape.function.exprs[arg].ty));
+        for (&arg, result) in floats.zip(results) {
+            let Some(value) = self.tape.function.local(arg).filter(|&value| self.receives(value)) else { continue };
+            let (from, to) = (self.function.locals[result].ty, self.function.locals[value].ty);
+            let mut term = self.read(result, span);
+            if from != to {
+                term = self.expr(ExprKind::Convert(term), to, span);
+            }
+            self.contribute(value, term, span);
+        }
+    }
+}
