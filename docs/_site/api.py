@@ -20,7 +20,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "derivatives": (
         "Differentiate kernels",
         "The adjoint kernel of a kernel computes gradients in reverse mode.",
-        ["vjp", "Vjp", "jvp", "Jvp", "custom_vjp"],
+        ["vjp", "Vjp", "jvp", "Jvp", "custom_vjp", "tape", "Tape"],
     ),
     "arrays": (
         "Create and copy arrays",

@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from weft.cuda._memory.pointers import MappedMemory, MemoryPointer, PinnedMemory
     from weft.cuda._memory.tensor_maps import TensorMap, tensor_map
     from weft.cuda._rules import Effect, Output, like, shaped
+    from weft.cuda._tape import Tape, tape
     from weft.cuda.cudadrv import devices as devices
     from weft.cuda.cudadrv import driver as driver
 else:
@@ -262,6 +263,8 @@ __all__ = [
     "stop_gradient",
     "stream",
     "synchronize",
+    "tape",
+    "Tape",
     "threadIdx",
     "to_device",
     "Type",
@@ -296,6 +299,8 @@ _LATER = {
     "like": "weft.cuda._rules",
     "Output": "weft.cuda._rules",
     "shaped": "weft.cuda._rules",
+    "tape": "weft.cuda._tape",
+    "Tape": "weft.cuda._tape",
     "MappedMemory": "weft.cuda._memory.pointers",
     "MemoryPointer": "weft.cuda._memory.pointers",
     "Module": "weft.cuda._code.modules",

@@ -318,9 +318,10 @@ def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
 def custom_vjp(function: Callable[..., Any] | None = None, backward: Callable[..., Any] | None = None) -> Any:
     """Make a device function whose derivative is computed by another device function.
 
-    In kernels, it is ``function``. In adjoint kernels, ``backward(*args, *results, *adjoints)`` gives the derivative: it
-    takes the arguments of the call, its results, and the adjoints of those results that are floats or complex numbers.
-    It returns the adjoint of each argument that is a float or a complex number: a number for one, a tuple for several.
+    In kernels, it is ``function``. In adjoint kernels, ``backward(*args, *results, *adjoints)`` gives the derivative.
+    It takes the arguments of the call, its results, and the adjoints of those results that are floats or complex
+    numbers. It returns the adjoint of each argument that is a float or a complex number: a number for one, a tuple for
+    several.
     Both functions compute from numbers only: they take and access no arrays, and raise no exceptions.
 
     Parameters
@@ -348,7 +349,7 @@ def custom_vjp(function: Callable[..., Any] | None = None, backward: Callable[..
     ...     return g * 0.5 / y if y > 0.0 else 0.0
     >>> @cuda.custom_vjp(backward=root_backward)
     ... def root(x):
-    ...     return math.sqrt(x)
+    ...     return x**0.5
     >>> @cuda.jit
     ... def roots(x, y):
     ...     i = cuda.grid(1)

@@ -152,7 +152,7 @@ def test_pickles_and_texts():
 
 
 def test_wrong_functions():
-    with pytest.raises(TypeError, match=r"`backward` of custom_vjp\(\) is a device function or a Python function, not 3"):
+    with pytest.raises(TypeError, match=r"`backward` of custom_vjp\(\) is a device function .* not 3"):
         cuda.custom_vjp(math.sin, 3)
     with pytest.raises(TypeError, match="not the kernel `steps`"):
         cuda.custom_vjp(steps, lambda x, y, g: g)

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 from weft import _weft
+from weft.cuda._memory import observed
 from weft.cuda._memory.device_array import DeviceNDArray, array_at, write
 from weft.cuda._memory.making import as_cuda_array, device_array, to_device
 from weft.cuda._memory.ordering import ordered
@@ -90,6 +91,13 @@ def move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     """Copy elements as they are into an array of the same dtype, to whose shape the first broadcasts."""
     if not to.size:
         return
+    with observed.writing(
+        to, array if array.device == to.device else observed.UNSEEN, "a copy between devices", stream
+    ):
+        _move(array, to, stream)
+
+
+def _move(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     if array.device != to.device:
         write(to, spread(array, to.shape).copy_to_host(stream=array.stream), stream)
         return
@@ -134,6 +142,11 @@ def convert(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
             raise TypeError(msg)
     if not to.size:
         return
+    with observed.writing(to, array if array.device == to.device else observed.UNSEEN, "a conversion", stream):
+        _convert(array, to, stream)
+
+
+def _convert(array: DeviceNDArray, to: DeviceNDArray, stream: Any) -> None:
     if array.device != to.device:
         write(to, spread(array, to.shape).copy_to_host(stream=array.stream).astype(to.dtype), stream)
         return
@@ -169,6 +182,11 @@ def fill(to: DeviceNDArray, element: np.ndarray[Any, Any], stream: Any) -> None:
     if to.size <= 1:
         write(to, element.reshape(to.shape) if to.size else element, stream)
         return
+    with observed.writing(to, None, "an assignment", stream):
+        _fill(to, element, stream)
+
+
+def _fill(to: DeviceNDArray, element: np.ndarray[Any, Any], stream: Any) -> None:
     word = word_of(to)
     bits = np.ascontiguousarray(element).reshape(1).view(f"u{word}")
     if bits.size == 1:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 
 from weft import _weft
+from weft.cuda._memory import observed
 from weft.cuda._memory.generic import Element
 from weft.cuda._memory.operators import Operators
 from weft.cuda._memory.shapes import Shapes
@@ -552,8 +553,6 @@ def read(array: DeviceNDArray, stream: Any) -> np.ndarray[Any, Any]:
 
 def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
     """Copy a host or device array of the same shape and dtype into an array."""
-    import numpy as np
-
     if not array.size:
         return
     stream = stream or array.stream
@@ -565,7 +564,16 @@ def write(array: DeviceNDArray, value: Any, stream: Any) -> None:
             with ordered([array, value], stream) as chosen:
                 copies.move(value, array, chosen)
             return
-        value = read(value, 0)
+        with observed.writing(array, observed.UNSEEN, "a copy between devices", stream):
+            _write_host(array, read(value, 0), stream)
+        return
+    with observed.writing(array, None, "a copy from the host", stream):
+        _write_host(array, value, stream)
+
+
+def _write_host(array: DeviceNDArray, value: Any, stream: Any) -> None:
+    import numpy as np
+
     if array.is_c_contiguous() or array.is_f_contiguous():
         host = np.asarray(value, order="C" if array.is_c_contiguous() else "F")
         _weft.copy_to_device(array, _bytes_of(host), stream)

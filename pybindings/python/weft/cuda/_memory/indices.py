@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.cuda._memory import copies, index_kernels
+from weft.cuda._memory import copies, index_kernels, observed
 from weft.cuda._memory.device_array import DeviceNDArray, array_at, is_array_index
 from weft.cuda._memory.making import as_cuda_array, device_array, is_cuda_array, to_device
 from weft.cuda._memory.masks import true_indices_of
@@ -359,8 +359,9 @@ def assign(target: DeviceNDArray, key: Any, value: Any, stream: Any = 0) -> None
     with ordered([target, *arrays, value], stream) as chosen:
         copies.check_writable(target)
         parts = split_key(target, key)
-        if not _assigned_where(target, parts, value, chosen):
-            Selection(target, parts, chosen).write(value)
+        with observed.writing(target, observed.UNSEEN, "an assignment by arrays of indices", chosen):
+            if not _assigned_where(target, parts, value, chosen):
+                Selection(target, parts, chosen).write(value)
 
 
 def _assigned_where(target: DeviceNDArray, parts: Parts, value: Any, stream: Any) -> bool:

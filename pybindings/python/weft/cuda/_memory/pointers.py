@@ -8,16 +8,19 @@ and the last array that use it are gone, after the work that uses it; memory wit
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import weakref
 
 from weft import _weft
+from weft.cuda._memory import observed
 from weft.cuda._streams import Handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from weft._weft import DeviceArrayBase
@@ -150,7 +153,9 @@ class MemoryPointer:
             raise ValueError(msg)
         self._check_alive()
         memory = self._memory()
-        _weft.fill(self.context.device.id, int(self.device_pointer), byte, count, memory, stream)
+        device, address = self.context.device.id, int(self.device_pointer)
+        with _observed_fill(memory or self, address, count, device, stream):
+            _weft.fill(device, address, byte, count, memory, stream)
 
     def view(self, start: int, stop: int | None = None) -> MemoryPointer | OwnedPointer:
         """Return a pointer to the bytes from ``start`` up to ``stop``, which keeps this memory alive."""
@@ -412,3 +417,15 @@ def _size(size: int) -> int:
         msg = f"the size of memory must be a number of bytes, got {size}"
         raise ValueError(msg)
     return size
+
+
+def _observed_fill(owner: Any, address: int, count: int, device: int, stream: Any) -> AbstractContextManager[Any]:
+    """Notify the observers that bytes are set."""
+    if not observed.observers:
+        return contextlib.nullcontext()
+    import numpy as np
+
+    from weft.cuda._memory.device_array import array_at
+
+    to = array_at(owner, address, (count,), (1,), np.dtype(np.uint8), device)
+    return observed.writing(to, observed.UNSEEN, "`memset`", stream)

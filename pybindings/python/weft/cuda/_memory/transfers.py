@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from weft import _weft
+from weft.cuda._memory import observed
 from weft.cuda._memory.pointers import MemoryPointer, OwnedPointer, address_of, of_array
 
 TYPE_CHECKING = False
@@ -67,7 +68,9 @@ def host_memory_size(obj: Any) -> int:
 
 def host_to_device(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
     """Copy bytes of an object with a buffer, or from an address, to memory of a device."""
-    _weft.copy_to_device(_bytes_on_device(dst, size), _bytes_on_host(src, size, "src"), stream)
+    to = _bytes_on_device(dst, size)
+    with observed.writing(to, observed.UNSEEN, "`host_to_device`", stream):
+        _weft.copy_to_device(to, _bytes_on_host(src, size, "src"), stream)
 
 
 def device_to_host(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
@@ -78,7 +81,9 @@ def device_to_host(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
 
 def device_to_device(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
     """Copy bytes within the memory of a device."""
-    _weft.copy_on_device(_bytes_on_device(dst, size), _bytes_on_device(src, size), stream)
+    to = _bytes_on_device(dst, size)
+    with observed.writing(to, observed.UNSEEN, "`device_to_device`", stream):
+        _weft.copy_on_device(to, _bytes_on_device(src, size), stream)
 
 
 def device_memset(dst: Any, val: int, size: int, stream: Any = 0) -> None:
