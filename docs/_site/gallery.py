@@ -36,6 +36,8 @@ TITLES = {
     "17_matrix_tiles": "Matrix multiplication on tensor cores",
     "18_matrix_pipeline": "Matrix multiplication with asynchronous copies",
     "19_attention": "Attention on tensor cores",
+    "20_fit_heat": "A simulation that is fitted to measurements",
+    "21_fit_splats": "A differentiable renderer",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use weft_artifact::Scalar;
+use weft_artifact::{Number, Scalar};
 
 use super::{Args, call::shown_types};
 use crate::{
@@ -34,7 +34,7 @@ pub(super) struct Typed<'a> {
 
 /// Whether values of a type have adjoints.
 fn has_adjoint(ty: &Ty) -> bool {
-    ty.number().is_some_and(|number| number.is_complex()) || matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F64))
+    ty.number().is_some_and(Number::is_complex) || matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F64))
 }
 
 /// Whether a type is one of numbers, or of tuples of them.
