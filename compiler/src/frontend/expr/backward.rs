@@ -82,6 +82,7 @@ impl FnLowerer<'_> {
             | Ty::Bottom
             | Ty::Poison) => vec![returns.clone()],
         };
+        let results: Vec<Ty> = results.iter().map(Ty::strong).collect();
         if call.may_end_thread || !results.iter().all(|ty| is_numeric(ty) && !matches!(ty, Ty::Object(..))) {
             let message = format!("`{name}` has a backward function, but returns {}", call.returns);
             let help = if call.may_end_thread {
@@ -92,7 +93,6 @@ impl FnLowerer<'_> {
             self.report(Diagnostic::error(Code::NoDerivative, span, message).help(help));
             return None;
         }
-        let results: Vec<Ty> = results.iter().map(Ty::strong).collect();
         let adjoints = results.iter().filter(|ty| has_adjoint(ty));
         let given: Vec<Ty> = call.args.iter().chain(&results).chain(adjoints).cloned().collect();
         let params = &backward.ast.params;
@@ -161,7 +161,7 @@ impl FnLowerer<'_> {
         if ty.is_poison() {
             return Value::Poison;
         }
-        if !is_numeric(&ty) {
+        if !is_numeric(&ty.strong()) {
             return self.no_overload(row, &[ty], span);
         }
         let parts: Vec<Type> = ty.parts().into_iter().map(|(_, ty)| ty).collect();

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from weft import cuda
 from weft.cuda import _tape
+from weft.cuda._tape.operators import RULES
 from weft.errors import CompileError
 
 N = 20
@@ -80,7 +81,7 @@ def compare(program, *values):
 
         def of_one(changed, number=number):
             given = [cuda.to_device(changed if at == number else other) for at, other in enumerate(values)]
-            return float(program(*given).copy_to_host()[0])
+            return float(program(*given).copy_to_host().item())
 
         expected = differences(of_one, value)
         found = tape.gradient(arrays[number]).copy_to_host()
@@ -124,6 +125,46 @@ def test_copies_views_and_fills():
         return loss
 
     compare(program, uniform(N), np.array([0.7]))
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_operators(name):
+    """Each row of the rules, for arrays that broadcast and for numbers, whose operands and results are overwritten."""
+    function = getattr(np, name)
+    x, k = uniform(4, N) + 0.5, uniform(N)
+
+    def program(u, w):
+        if function.nin == 1:
+            v = function(u * w)
+        else:
+            v = function(u, w) * function(1.25, w) + function(u, 2.0)
+            u[0] = w
+            v = function(v, np.linspace(0.7, 0.9, N), out=v)
+        result = (v * v).sum(axis=0)
+        v[...] = 1.0
+        w *= result
+        w -= u.sum()
+        return w.sum(keepdims=True)
+
+    compare(program, x, k)
+
+
+def test_operators_of_complex_numbers():
+    def program(x, y):
+        u = x + 1j * y
+        v = np.exp(u) * u / (u + 2.0) - np.sqrt(u) * np.tanh(u) + u**3 * np.cos(u) - np.square(u) + 1j / u
+        return (v.real * v.imag).sum(keepdims=True) + np.log(u).imag.sum() + v.real.mean()
+
+    compare(program, uniform(N) + 0.5, uniform(N, 2)[:, 0])
+
+
+def test_means_and_losses_of_float32():
+    x = cuda.to_device(uniform(5, N).astype(np.float32))
+    target = uniform(5, N).astype(np.float32)
+    with cuda.tape() as tape:
+        loss = ((x - target) ** 2).mean()
+    tape.backward(loss)
+    np.testing.assert_allclose(tape.gradient(x).copy_to_host(), 2 * (x.copy_to_host() - target) / target.size, 1e-5)
 
 
 def test_an_array_that_is_passed_twice():
@@ -241,7 +282,8 @@ def test_a_gradient_through_what_the_tape_does_not_know_is_an_error():
         with pytest.raises(error, match=message):
             tape.backward(x, 1.0)
 
-    refused(RuntimeError, "an operator of device arrays has written", lambda: y.__iadd__(1.0))
+    refused(RuntimeError, "an operator of device arrays has written", lambda: np.cbrt(y, out=y))
+    refused(RuntimeError, "an operator of device arrays has written", lambda: np.add(y, 1.0, out=y, where=y > 0.5))
     refused(RuntimeError, "an assignment by arrays of indices", lambda: y.setitem(np.array([1, 3]), 2.0))
     refused(RuntimeError, "`bits`, as an array of int64, has written", lambda: bits[1, 32](y.view(np.int64)))
     refused(RuntimeError, "`memset` has written", lambda: y.gpu_data.memset(0))

@@ -1,4 +1,4 @@
-"""The observers of writes to device arrays other than launches: copies, fills, assignments. A tape is one."""
+"""The observers of device arrays other than launches: of copies, fills, assignments, operators. A tape is one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 observers: list[Callable[[DeviceNDArray, Any, str, Any], AbstractContextManager[Any]]] = []
 """Called before a write with the array, its source, the operation and its stream. The source is a device array that is
 copied or converted, None for values of the host, or `UNSEEN`. The result is entered for the operation's launches."""
+
+operator: Callable[..., Any] | None = None
+"""Runs operators and sums of device arrays, if there is one: `operator(name, operands, out, options, stream,
+compute)`."""
 
 UNSEEN = object()
 """The source of a write whose derivative is not known."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft import _weft
-from weft.cuda._memory import copies
+from weft.cuda._memory import copies, observed
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import device_array, to_device
 from weft.cuda._memory.operators import total
@@ -136,7 +136,10 @@ class NumpyUfunc(Ufunc):
                 raise ValueError(msg)
         with ordered([*outs, *operands, where], stream) as chosen:
             operands = [copies.aligned(operand, chosen) for operand in operands]
-            return super().__call__(*operands, out=out, where=where, stream=chosen, **keywords)
+            compute = functools.partial(super().__call__, *operands, out=out, where=where, stream=chosen, **keywords)
+            if observed.operator is None or where is not True:
+                return compute()
+            return observed.operator(self._numpy.__name__, operands, out, {}, chosen, compute)
 
     def reduce(
         self,
@@ -154,6 +157,15 @@ class NumpyUfunc(Ufunc):
 
         The result is computed in NumPy's dtype: small integers are added and multiplied as 64 bits, float16 as float32.
         """
+        compute = functools.partial(self._reduce, array, axis, dtype, out, keepdims, initial, where, stream)
+        if observed.operator is None or self._numpy is not np.add or where is not True or initial is not None:
+            return compute()
+        options = {"axis": axis, "keepdims": keepdims}
+        return observed.operator("sum", [array], out, options, stream, compute)
+
+    def _reduce(
+        self, array: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, stream: Any
+    ) -> Any:
         if self._numpy not in _ASSOCIATIVE:
             raise _without(
                 self.__name__, "its reduction depends on the order of the elements, which is not fixed on a device"

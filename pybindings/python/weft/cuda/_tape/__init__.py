@@ -1,36 +1,34 @@
 """A tape of launches: gradients through many kernels, in reverse order of their launches.
 
 The tape knows arrays by their addresses, so that views of one array share its adjoint. Before a launch or a copy writes
-memory whose contents an adjoint kernel needs, the tape saves a copy of them (`_Contents`).
+memory whose contents an adjoint kernel needs, the tape saves a copy of them (`memory.Contents`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import weakref
 
 import numpy as np
 
 from weft import _weft
-from weft.cuda._derivatives import FLOATS, derived_kernel, shared_bytes
+from weft.cuda._derivatives import FLOATS
 from weft.cuda._memory import observed
-from weft.cuda._memory.device_array import DeviceNDArray, array_at
-from weft.cuda._memory.making import as_cuda_array, device_array
+from weft.cuda._memory.device_array import DeviceNDArray
+from weft.cuda._memory.making import as_cuda_array
 from weft.cuda._streams import as_stream
-from weft.errors import CompileError
+from weft.cuda._tape.memory import Adjoints, Contents, add, copied, overlap, range_of
+from weft.cuda._tape.operators import RULES, Operation, has_rule
+from weft.cuda._tape.records import Copy, Launch, Plan, Unseen, has_floats, plan_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
 
-    from weft._weft import Dispatcher, Type
-
-# The adjoint of an element has the element's address modulo this.
-_ALIGNMENT = 256
+    from weft._weft import Dispatcher
 
 
 class _Watch(threading.local):
@@ -77,276 +75,12 @@ def _writing(to: DeviceNDArray, source: Any, what: str, stream: Any) -> Any:
     return _paused()
 
 
-class _Plan:
-    """The effects of a kernel and its adjoint kernel, for some argument types."""
-
-    def __init__(self, kernel: Dispatcher, types: tuple[Type, ...], arrays: tuple[int, ...]) -> None:
-        self._kernel, self._types = kernel, types
-        self.writes = [number for number, effect in enumerate(kernel.effects(types).values()) if effect.writes]
-        # The parameters with adjoints: device arrays.
-        self.numbers = [number for number in arrays if _is_float(types[number])]
-        self.has_outputs = any(number in self.writes for number in self.numbers)
-
-    @functools.cached_property
-    def _derived(self) -> tuple[Dispatcher | None, list[int], CompileError | None]:
-        derived = derived_kernel(self._kernel, self.numbers, has_old_contents=True)
-        types = self._types
-        try:
-            effects = derived.effects((*types, *(types[number] for number in self.numbers)))
-        except CompileError as error:
-            return None, [], error
-        reads = [number for number, effect in enumerate(list(effects.values())[: len(types)]) if effect.reads]
-        return derived, reads, None
-
-    @property
-    def derived(self) -> Dispatcher:
-        """The adjoint kernel.
-
-        Raises
-        ------
-        CompileError
-            The kernel has none.
-        """
-        derived, _, error = self._derived
-        if derived is None:
-            assert error is not None
-            raise error
-        return derived
-
-    @property
-    def needs(self) -> list[int]:
-        """The parameters whose contents the adjoint kernel reads."""
-        return self._derived[1] if self.has_outputs else []
-
-
-_plans: weakref.WeakKeyDictionary[Dispatcher, dict[Any, _Plan]] = weakref.WeakKeyDictionary()
-
-
-def _plan_of(kernel: Dispatcher, args: Sequence[Any]) -> _Plan:
-    types = tuple(map(_weft.typeof_value, args))
-    arrays = tuple(number for number, arg in enumerate(args) if isinstance(arg, DeviceNDArray))
-    plans = _plans.setdefault(kernel, {})
-    plan = plans.get((types, arrays))
-    if plan is None:
-        plan = plans[types, arrays] = _Plan(kernel, types, arrays)
-    return plan
-
-
-def _is_float(ty: Any) -> bool:
-    return hasattr(ty, "ndim") and str(getattr(ty, "dtype", None)) in FLOATS
-
-
-def _has_floats(dtype: Any) -> bool:
-    """Whether elements of a dtype, or a part of them, are floats."""
-    if dtype.subdtype is not None:
-        return _has_floats(dtype.subdtype[0])
-    if dtype.names is not None:
-        return any(_has_floats(dtype.fields[name][0]) for name in dtype.names)
-    return dtype.kind not in "biuMmSU"
-
-
-def _range_of(array: DeviceNDArray) -> tuple[int, int]:
-    """Give the addresses where an array begins and ends."""
-    low, high = array.span
-    return array.address + low, array.address + high
-
-
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
-
-
-def _bytes_at(owner: Any, address: int, count: int, device: int) -> DeviceNDArray:
-    return array_at(owner, address, (count,), (1,), np.dtype(np.uint8), device)
-
-
-class _Memory:
-    """New memory for the bytes of a range of addresses, with their alignment."""
-
-    def __init__(self, extent: tuple[int, int], device: int, stream: Any) -> None:
-        self.low, high = extent
-        offset = self.low % _ALIGNMENT
-        self._memory = device_array(high - self.low + offset, np.uint8, stream=stream)
-        self._first = self._memory.address + offset
-        self._size = high - self.low
-        self._device = device
-
-    @property
-    def bytes(self) -> DeviceNDArray:
-        return _bytes_at(self._memory.owner, self._first, self._size, self._device)
-
-    def view(self, array: DeviceNDArray) -> DeviceNDArray:
-        """Give the array with the strides of an array in the range."""
-        address = array.address - self.low + self._first
-        return array_at(self._memory.owner, address, array.shape, array.strides, array.dtype, self._device)
-
-
-class _Contents:
-    """The contents of a range of addresses at a time: there, or in a copy since something is written there."""
-
-    def __init__(self, array: DeviceNDArray) -> None:
-        self.extent = _range_of(array)
-        self._array = array
-        self._saved: _Memory | None = None
-
-    def save(self, stream: Any) -> None:
-        low, high = self.extent
-        self._saved = _Memory(self.extent, self._array.device, stream)
-        own = _bytes_at(self._array.owner, low, high - low, self._array.device)
-        _weft.copy_on_device(self._saved.bytes, own, stream)
-
-    def view(self, array: DeviceNDArray) -> DeviceNDArray:
-        return array if self._saved is None else self._saved.view(array)
-
-
-class _Launch:
-    """A launch of a kernel."""
-
-    def __init__(self, kernel: Dispatcher, launcher: Any, args: list[Any], plan: _Plan) -> None:
-        self.kernel, self.args, self.plan = kernel, args, plan
-        self.grid, self.block, self.stream = launcher.griddim, launcher.blockdim, launcher.stream
-        self.shared, self.cluster = launcher.sharedmem, launcher.cluster
-        self.contents: dict[int, _Contents] = {}
-
-    def arrays(self) -> Iterator[DeviceNDArray]:
-        return (arg for number in self.plan.numbers if isinstance(arg := self.args[number], DeviceNDArray))
-
-    def reverse(self, adjoints: _Adjoints) -> None:
-        plan = self.plan
-        outputs = [self.args[number] for number in plan.numbers if number in plan.writes]
-        if not any(map(adjoints.has, outputs)):
-            return
-        derived = plan.derived
-        given, added = [], []
-        taken: list[tuple[int, int]] = []
-        for number in plan.numbers:
-            array = self.args[number]
-            view = adjoints.of(array)
-            if any(_overlap(_range_of(array), other) for other in taken):
-                added.append((view, fresh := _zeros_like(view, self.stream)))
-                view = fresh
-            taken.append(_range_of(array))
-            given.append(view)
-        args = [
-            self.contents[number].view(arg) if number in self.contents else arg for number, arg in enumerate(self.args)
-        ]
-        shared = shared_bytes(self.shared)
-        derived[self.grid, self.block, self.stream, shared, self.cluster](*args, *given)
-        for view, fresh in added:
-            _add(view, fresh, self.stream)
-
-
-class _Copy:
-    """A copy from one array to another, or of values of the host to an array."""
-
-    def __init__(self, to: DeviceNDArray, source: DeviceNDArray | None, stream: Any) -> None:
-        self.to, self.source, self.stream = to, source, stream
-
-    def arrays(self) -> Iterator[DeviceNDArray]:
-        yield self.to
-        if self.source is not None:
-            yield self.source
-
-    def reverse(self, adjoints: _Adjoints) -> None:
-        if not adjoints.has(self.to):
-            return
-        view = adjoints.of(self.to)
-        given = _copy(view, self.stream)
-        view.setitem(..., 0, self.stream)
-        if self.source is not None:
-            _add_reduced(adjoints.of(self.source), given, self.stream)
-
-
-class _Unseen:
-    """A write that has no derivative on the tape."""
-
-    def __init__(self, to: DeviceNDArray, what: str) -> None:
-        self.to, self._what = to, what
-
-    def arrays(self) -> Iterator[DeviceNDArray]:
-        return iter(())
-
-    def reverse(self, adjoints: _Adjoints) -> None:
-        if adjoints.has(self.to):
-            msg = (
-                f"a gradient flows into an array that {self._what} has written, whose derivative the tape does not "
-                "know: write the array by a kernel, or outside of the tape's block"
-            )
-            raise RuntimeError(msg)
-
-
-class _Adjoints:
-    """The adjoints of all memory that the records of a tape access: one array of bytes for each range of addresses."""
-
-    def __init__(self, arrays: list[DeviceNDArray], stream: Any) -> None:
-        self._stream = stream
-        self._ranges: list[tuple[int, int]] = []
-        for low, high in sorted(map(_range_of, arrays)):
-            if self._ranges and low < self._ranges[-1][1]:
-                self._ranges[-1] = self._ranges[-1][0], max(high, self._ranges[-1][1])
-            elif low < high:
-                self._ranges.append((low, high))
-        self._memory: dict[tuple[int, int], _Memory] = {}
-        self._kinds: dict[tuple[int, int], str] = {}
-        for array in arrays:
-            if (found := self.range_of(array)) is None:
-                continue
-            kind = "float32" if array.dtype in (np.float32, np.complex64) else "float64"
-            if self._kinds.setdefault(found, kind) != kind:
-                msg = "views of one array with elements of float32 and of float64 have no common adjoint"
-                raise TypeError(msg)
-
-    def range_of(self, array: DeviceNDArray) -> tuple[int, int] | None:
-        own = _range_of(array)
-        return next((found for found in self._ranges if _overlap(found, own)), None)
-
-    def has(self, array: DeviceNDArray) -> bool:
-        """Whether the adjoint of memory that the array overlaps has contributions."""
-        own = _range_of(array)
-        return any(_overlap(own, found) for found in self._memory)
-
-    def of(self, array: DeviceNDArray) -> DeviceNDArray:
-        """Give the adjoint of an array, which is 0 at first."""
-        found = self.range_of(array)
-        if found is None:
-            # No elements.
-            return device_array(array.shape, array.dtype, stream=self._stream)
-        memory = self._memory.get(found)
-        if memory is None:
-            memory = self._memory[found] = _Memory(found, array.device, self._stream)
-            memory.bytes.setitem(..., 0, self._stream)
-        return memory.view(array)
-
-
-def _zeros_like(array: DeviceNDArray, stream: Any) -> DeviceNDArray:
-    memory = _Memory(_range_of(array), array.device, stream)
-    memory.bytes.setitem(..., 0, stream)
-    return memory.view(array)
-
-
-def _copy(array: DeviceNDArray, stream: Any) -> DeviceNDArray:
-    from weft.cuda._memory.copies import compact
-
-    return compact(array, "C", stream)
-
-
-def _add(to: DeviceNDArray, term: Any, stream: Any) -> None:
-    from weft.cuda._ufunc.numpy_ufuncs import on_device
-
-    on_device(np.add)(to, term, out=to, stream=stream)
-
-
-def _add_reduced(to: DeviceNDArray, term: DeviceNDArray, stream: Any) -> None:
-    """Add a term to an array that broadcasts to it."""
-    while term.ndim > to.ndim:
-        term = term.sum(axis=0)
-    for axis, extent in enumerate(to.shape):
-        if extent != term.shape[axis]:
-            term = term.sum(axis=axis, keepdims=True)
-    if term.dtype.kind == "c" and to.dtype.kind != "c":
-        term = term.real
-    if term.dtype != to.dtype:
-        term = term.astype(to.dtype)
-    _add(to, term, stream)
+def _operating(name: str, operands: Any, out: Any, options: dict[str, Any], stream: Any, compute: Any) -> Any:
+    if not _watch.pauses and _watch.tapes:
+        for tape in _live():
+            if tape._recording and (name == "sum" or name in RULES) and has_rule(name, operands, out):
+                return tape._operate(name, operands, out, options, stream, compute)
+    return compute()
 
 
 class Tape:
@@ -357,12 +91,12 @@ class Tape:
     """
 
     def __init__(self) -> None:
-        self._records: list[_Launch | _Copy | _Unseen] = []
-        self._contents: list[_Contents] = []
+        self._records: list[Launch | Copy | Unseen | Operation] = []
+        self._contents: list[Contents] = []
         self._known: set[tuple[int, int]] = set()
         self._stream: Any = 0
         self._recording = False
-        self._adjoints: _Adjoints | None = None
+        self._adjoints: Adjoints | None = None
         self._done = False
 
     def __enter__(self) -> Self:
@@ -389,6 +123,7 @@ class Tape:
         _weft.observe_launches(_launching)
         if _writing not in observed.observers:
             observed.observers.append(_writing)
+            observed.operator = _operating
         return self
 
     def __exit__(
@@ -429,12 +164,12 @@ class Tape:
         if any(isinstance(arg, (tuple, list)) and next(_arrays_in(arg), None) is not None for arg in given):
             self._launch_with_tuples(kernel, launcher, given)
             return
-        plan = _plan_of(kernel, given)
+        plan = plan_of(kernel, given)
         name = kernel.__name__
         if self._recording:
             self._check_stream(launcher.stream, f"the launch of `{name}`")
             self._check(kernel, given, plan)
-            record = _Launch(kernel, launcher, given, plan)
+            record = Launch(kernel, launcher, given, plan)
             for number in plan.needs:
                 arg = given[number]
                 if isinstance(arg, np.ndarray):
@@ -443,14 +178,14 @@ class Tape:
                     record.contents[number] = self._contents_of(arg)
         for number in plan.writes:
             if isinstance(given[number], DeviceNDArray):
-                self._save(_range_of(given[number]))
+                self._save(range_of(given[number]))
         if self._recording:
             if plan.has_outputs:
                 self._add(record)
             for number in plan.writes:
                 array = given[number]
                 if isinstance(array, DeviceNDArray) and number not in plan.numbers:
-                    self._add(_Unseen(array, f"`{name}`, as an array of {array.dtype},"))
+                    self._add(Unseen(array, f"`{name}`, as an array of {array.dtype},"))
 
     def _launch_with_tuples(self, kernel: Dispatcher, launcher: Any, args: Sequence[Any]) -> None:
         """Record that a launch writes all arrays that it may write. Adjoint kernels have no adjoints of tuples."""
@@ -463,24 +198,24 @@ class Tape:
             if not effect.writes:
                 continue
             for array in _arrays_in(arg if isinstance(arg, (tuple, list)) else (arg,)):
-                self._save(_range_of(array))
+                self._save(range_of(array))
                 if self._recording:
-                    self._add(_Unseen(array, what))
+                    self._add(Unseen(array, what))
 
-    def _check(self, kernel: Dispatcher, args: Sequence[Any], plan: _Plan) -> None:
+    def _check(self, kernel: Dispatcher, args: Sequence[Any], plan: Plan) -> None:
         name, params = kernel.__name__, kernel.py_func.__code__.co_varnames
         taken: list[tuple[tuple[int, int], bool]] = []
         for number, arg in enumerate(args):
             writes = number in plan.writes
             dtype = getattr(arg, "dtype", None)
-            if writes and dtype is not None and str(dtype) not in FLOATS and _has_floats(dtype):
+            if writes and dtype is not None and str(dtype) not in FLOATS and has_floats(dtype):
                 msg = f"`{name}` writes `{params[number]}`, an array of {dtype}, through which a tape has no gradients"
                 raise TypeError(msg)
             if isinstance(arg, DeviceNDArray):
                 if not arg.size or number not in plan.numbers:
                     continue
-                own = _range_of(arg)
-                if any(_overlap(own, other) and (writes or written) for other, written in taken):
+                own = range_of(arg)
+                if any(overlap(own, other) and (writes or written) for other, written in taken):
                     msg = f"`{params[number]}` of `{name}` overlaps another argument, and one of them is written"
                     raise ValueError(msg)
                 taken.append((own, writes))
@@ -495,40 +230,61 @@ class Tape:
         """Record a write that is about to run; after the block, save what it overwrites."""
         if not to.size:
             return
-        self._save(_range_of(to))
+        self._save(range_of(to))
         if not self._recording:
             return
         is_float = str(to.dtype) in FLOATS
         if isinstance(source, DeviceNDArray) and str(source.dtype) not in FLOATS:
             source = None if source.dtype.kind in "biu" else observed.UNSEEN
         if source is observed.UNSEEN or not is_float:
-            self._add(_Unseen(to, what))
+            self._add(Unseen(to, what))
         elif isinstance(source, DeviceNDArray) or self._knows(to):
             # Values of the host in an array that nothing has used are its first contents.
             self._check_stream(stream, what)
-            self._add(_Copy(to, source, stream or 0))
+            self._add(Copy(to, source, stream or 0))
 
-    def _add(self, record: _Launch | _Copy | _Unseen) -> None:
+    def _operate(
+        self, name: str, operands: Any, out: Any, options: dict[str, Any], stream: Any, compute: Callable[[], Any]
+    ) -> Any:
+        """Record an operator while it runs."""
+        self._check_stream(stream, f"the operator `{name}`")
+        record = Operation(name, operands, options.get("axis"), options.get("keepdims", False), stream)
+        record.prepare(self._contents_of)
+        own = out[0] if isinstance(out, tuple) else out
+        if own is not None and own.size:
+            for tape in _live():
+                tape._save(range_of(own))
+        with _paused():
+            result = compute()
+        if isinstance(result, DeviceNDArray) and result.size:
+            if str(result.dtype) in FLOATS:
+                record.finish(result, self._contents_of)
+                self._add(record)
+            else:
+                self._add(Unseen(result, f"the operator `{name}`"))
+        return result
+
+    def _add(self, record: Launch | Copy | Unseen | Operation) -> None:
         self._records.append(record)
-        self._known.update(map(_range_of, record.arrays()))
+        self._known.update(map(range_of, record.arrays()))
 
     def _knows(self, array: DeviceNDArray) -> bool:
-        own = _range_of(array)
-        return any(_overlap(own, other) for other in self._known)
+        own = range_of(array)
+        return any(overlap(own, other) for other in self._known)
 
-    def _contents_of(self, array: DeviceNDArray) -> _Contents:
-        own = _range_of(array)
+    def _contents_of(self, array: DeviceNDArray) -> Contents:
+        own = range_of(array)
         for contents in self._contents:
             if contents.extent == own:
                 return contents
-        self._contents.append(contents := _Contents(array))
+        self._contents.append(contents := Contents(array))
         return contents
 
     def _save(self, written: tuple[int, int]) -> None:
         """Save the contents that a write is about to change."""
         kept = []
         for contents in self._contents:
-            if _overlap(contents.extent, written):
+            if overlap(contents.extent, written):
                 contents.save(self._stream)
             else:
                 kept.append(contents)
@@ -578,9 +334,9 @@ class Tape:
         seeds = [(output, _seed(output, adjoint)) for output, adjoint in zip(every, given, strict=True)]
         arrays = [array for record in self._records for array in record.arrays()]
         with _paused():
-            all_adjoints = _Adjoints([*arrays, *every], stream)
+            all_adjoints = Adjoints([*arrays, *every], stream)
             for output, seed in seeds:
-                _add(all_adjoints.of(output), seed, stream)
+                add(all_adjoints.of(output), seed, stream)
             records = self._records
             try:
                 while records:
@@ -619,11 +375,11 @@ class Tape:
         if str(array.dtype) not in FLOATS:
             msg = f"an array of {array.dtype} has no gradient"
             raise TypeError(msg)
-        if array.size and self._adjoints.range_of(array) is None:
+        if array.size and self._adjoints.merged_range(array) is None:
             msg = "no launch that the tape recorded accesses the array as an array of floats"
             raise ValueError(msg)
         with _paused():
-            return _copy(self._adjoints.of(array), self._adjoints._stream)
+            return copied(self._adjoints.of(array), self._adjoints._stream)
 
 
 def _argument(arg: Any) -> Any:
@@ -666,9 +422,10 @@ def tape() -> Tape:
     """Make a tape, which records launches in a ``with`` block for gradients through all of them.
 
     The tape follows device arrays of float32, float64, complex64 and complex128: arguments of kernels, copies between
-    device arrays, and assignments to them. Kernels must be ones that `vjp` differentiates, as far as gradients flow
-    through them. Scalars are constants: pass what is to have a gradient in an array. It does not see what other
-    libraries, graphs and prepared launches write, nor arrays that kernels capture. All work is in one stream.
+    device arrays, assignments to them, operators, and NumPy's common functions of them. Kernels must be ones that
+    `vjp` differentiates, as far as gradients flow through them. Scalars are constants: pass what is to have a gradient
+    in an array. It does not see what other libraries, graphs and prepared launches write, nor arrays that kernels
+    capture. All work is in one stream.
 
     The tape saves the contents of an array if something overwrites it and the backward pass needs them.
 
