@@ -34,6 +34,7 @@ impl Program {
         let globals = self.globals(function.module, &free_chains(&function.ast), captures);
         let with_defaults = function.defaults.iter();
         let defaults = with_defaults.map(|(name, value)| (name.clone(), self.capture(value, &[], captures))).collect();
+        let backward = function.backward.as_ref().map(|value| self.capture(value, &[], captures));
         captures.open.pop();
         let def = Arc::new(FunctionDef {
             ast: function.ast.clone(),
@@ -44,7 +45,7 @@ impl Program {
             inline: function.jit.as_ref().is_some_and(|jit| jit.options.inline),
             typing: function.jit.as_ref().and_then(|jit| jit.options.typing),
             gpu: function.jit.as_ref().and_then(|jit| jit.options.gpu.clone()),
-            backward: None,
+            backward,
             number: index as u32,
         });
         captures.finished.insert(index, Arc::clone(&def));

@@ -6,6 +6,7 @@
 //! error only when a kernel uses it.
 
 mod arith;
+mod backward;
 mod capture;
 mod eval;
 mod hint;
@@ -89,7 +90,7 @@ impl Module {
 }
 
 /// A function at the top level of a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Function {
     module: usize,
     pub(crate) ast: ast::Function,
@@ -97,6 +98,8 @@ pub(crate) struct Function {
     pub(crate) jit: Option<Jit>,
     /// Values of the parameters' defaults.
     defaults: BTreeMap<String, Value>,
+    /// The function that computes its adjoints, from `cuda.custom_vjp`.
+    backward: Option<Value>,
 }
 
 /// The value of a name.

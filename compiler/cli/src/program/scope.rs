@@ -230,8 +230,11 @@ impl Program {
         self.faults.extend(faults);
         let with_defaults = function.params.iter().filter_map(|param| Some((param, param.default.as_ref()?)));
         let defaults = with_defaults.map(|(param, default)| (param.name.clone(), self.eval(module, default))).collect();
-        self.functions.push(Function { module, ast: function, jit, defaults });
-        self.functions.len() - 1
+        let decorators = if decorator.is_none() { function.decorators.clone() } else { Vec::new() };
+        self.functions.push(Function { module, ast: function, jit, defaults, backward: None });
+        let index = self.functions.len() - 1;
+        self.add_backward(module, index, &decorators);
+        index
     }
 
     fn stmt(&mut self, module: usize, stmt: Stmt) {
@@ -302,6 +305,9 @@ impl Program {
             self.faults.extend(faults);
             return self.declared(jit).unwrap_or_else(|| Value::Opaque("declaration of a function".into(), None));
         }
+        if let Some(made) = self.with_backward(module, &value) {
+            return made;
+        }
         match self.eval(module, &value) {
             Value::Opaque(what, _) => Value::Opaque(what, Some(Box::new(value))),
             known @ (Value::Const(_) | Value::Module(_) | Value::Function(_) | Value::Unknown(..)) => known,
@@ -316,7 +322,7 @@ impl Program {
         let source = Arc::new(SourceFile::new(format!("<{name}>"), text));
         let ast = parse_function(&source, module as u32, None).ok()?;
         self.modules.push(Module::new(&name, source, BTreeMap::new()));
-        self.functions.push(Function { module, ast, jit: Some(jit), defaults: BTreeMap::new() });
+        self.functions.push(Function { module, ast, jit: Some(jit), defaults: BTreeMap::new(), backward: None });
         Some(Value::Function(self.functions.len() - 1))
     }
 

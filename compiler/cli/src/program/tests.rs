@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use weft_artifact::{DType, Number, Scalar};
 use weft_compiler::{
     diagnostic::Severity,
-    request::{Abi, External, GpuBody, Overloads, Unsupported},
+    request::{Abi, External, FunctionDef, GpuBody, Overloads, Unsupported},
 };
 
 use super::{capture::Captures, *};
@@ -177,6 +177,36 @@ def k(x):
     let shown: Vec<_> = ["N", "M", "K", "Config"].iter().map(|name| globals.get(*name)).collect();
     let unsupported = Captured::Unsupported(Unsupported::Other, "class".into());
     assert_eq!(shown, [Some(&Captured::Int(1)), Some(&Captured::Int(3)), Some(&Captured::Int(4)), Some(&unsupported)]);
+}
+
+#[test]
+fn functions_have_backward_functions() {
+    let text = "\
+from weft import cuda
+def back(x, y, g): return g * f(x)
+@cuda.custom_vjp(backward=back)
+def f(x): return x
+@cuda.custom_vjp(backward=lambda x, y, g: g)
+@cuda.jit(device=True, inline='always')
+def g(x): return x
+def plain(x): return x
+h = cuda.custom_vjp(plain, back)
+@cuda.jit
+def k(x): x[0] = f(1) + g(2) + h(3)
+";
+    let globals = globals(text);
+    let has = |name: &str, is: fn(&FunctionDef) -> bool| match globals.get(name) {
+        Some(Captured::Function(def)) => is(def),
+        _ => false,
+    };
+    let is_back = |def: &FunctionDef| match &def.backward {
+        Some(Captured::Function(back)) => back.ast.name == "back",
+        _ => false,
+    };
+    assert!(has("f", is_back), "{globals:?}");
+    assert!(has("h", is_back), "{globals:?}");
+    assert!(has("g", |def| def.inline && matches!(def.backward, Some(Captured::Unsupported(..)))), "{globals:?}");
+    assert_eq!(program(text).kernels().len(), 1);
 }
 
 #[test]
