@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 
 from weft._weft import Dispatcher, interprets_kernels, typeof_value
 from weft.cuda._jit import device_function
@@ -31,6 +32,9 @@ _DROPPED = {
     "launch": None,
     "out": None,
 }
+
+# The derived kernels.
+_made: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 # The elements of arrays that have derivatives.
 FLOATS = {"float32", "float64", "complex64", "complex128"}
@@ -424,7 +428,15 @@ def derived_kernel(
         Arguments that the kernel writes have the contents from before the kernel's launch.
     is_forward
         Make the tangent kernel, with tangents instead of adjoints.
+
+    Raises
+    ------
+    NotImplementedError
+        The kernel is a derived one.
     """
+    if kernel in _made:
+        msg = f"`{kernel.__name__}` is an adjoint or tangent kernel: second derivatives are not supported"
+        raise NotImplementedError(msg)
     options = {**kernel.targetoptions, **_DROPPED}
     made = Dispatcher(
         kernel.py_func,
@@ -435,12 +447,16 @@ def derived_kernel(
         (list(numbers), list(wrt), has_old_contents, is_forward),
     )
     functools.update_wrapper(made, kernel.py_func)
+    _made.add(made)
     return made
 
 
 def shared_bytes(given: Any) -> Any:
     """Give the dynamic shared memory of a launch of a derived kernel: the kernel's, and that of the adjoints."""
-    return given if not isinstance(given, int) or given <= 0 else -(-given // 16) * 16 + given
+    if not hasattr(given, "__index__") or (count := given.__index__()) < 0:
+        # The launch raises the error.
+        return given
+    return -(-count // 16) * 16 + count
 
 
 def _has_derivative(ty: Type) -> bool:

@@ -182,7 +182,7 @@ def test_adjoints_of_several_outputs():
     x = cuda.to_device(np.array([1.0, 2.0, 3.0]))
     y, z = cuda.device_array_like(x), cuda.device_array_like(x)
     with cuda.tape() as tape:
-        square[1, 32](x, y)
+        square.forall(3)(x, y)
         square[1, 32](y, z)
     weights = np.array([1.0, 10.0, 100.0])
     tape.backward([y, z], [2.0, weights])
@@ -288,6 +288,9 @@ def test_a_gradient_through_what_the_tape_does_not_know_is_an_error():
     refused(RuntimeError, "`bits`, as an array of int64, has written", lambda: bits[1, 32](y.view(np.int64)))
     refused(RuntimeError, "`memset` has written", lambda: y.gpu_data.memset(0))
     refused(CompileError, "this atomic operation", lambda: largest[1, 32](x, y))
+    ones = cuda.to_device(np.ones(N))
+    bwd = cuda.vjp(square)
+    refused(NotImplementedError, "second derivatives", lambda: bwd[1, 32](x, ones, y, cuda.to_device(np.ones(N))))
 
     x.copy_to_device(uniform(N))
     with cuda.tape() as tape:
@@ -358,7 +361,7 @@ def test_a_stream_and_dynamic_shared_memory():
     stream = cuda.stream()
     x, y = cuda.to_device(uniform(32)), cuda.device_array(32)
     with cuda.tape() as tape:
-        mirrored[1, 32, stream, 256](x, y)
+        mirrored[1, 32, stream, np.int64(256)](x, y)
     weights = uniform(32, 1)[:, 0]
     stream.synchronize()
     tape.backward(y, weights)

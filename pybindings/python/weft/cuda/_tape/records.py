@@ -30,12 +30,12 @@ class Plan:
         self.has_outputs = any(number in self.writes for number in self.numbers)
 
     @functools.cached_property
-    def _derived(self) -> tuple[Dispatcher | None, list[int], CompileError | None]:
-        derived = derived_kernel(self._kernel, self.numbers, has_old_contents=True)
+    def _derived(self) -> tuple[Dispatcher | None, list[int], Exception | None]:
         types = self._types
         try:
+            derived = derived_kernel(self._kernel, self.numbers, has_old_contents=True)
             effects = derived.effects((*types, *(types[number] for number in self.numbers)))
-        except CompileError as error:
+        except (CompileError, NotImplementedError) as error:
             return None, [], error
         reads = [number for number, effect in enumerate(list(effects.values())[: len(types)]) if effect.reads]
         return derived, reads, None
@@ -46,7 +46,7 @@ class Plan:
 
         Raises
         ------
-        CompileError
+        CompileError, NotImplementedError
             The kernel has none.
         """
         derived, _, error = self._derived
