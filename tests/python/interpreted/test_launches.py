@@ -331,6 +331,33 @@ def test_device_functions_signatures_and_ufuncs(passes):
     )
 
 
+def test_rules_of_derivatives(passes):
+    passes("""
+        @cuda.custom_vjp(backward=lambda x, k, y, g: 2.0 * g)
+        @cuda.jit(device=True)
+        def scaled(x, k):
+            return x * k
+
+        @cuda.jit
+        def kernel(x, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                a, b = cuda.stop_gradient((x[i], 2))
+                y[i] = scaled(a, b) + cuda.stop_gradient(x[i])
+
+        x, y = np.arange(5.0), np.zeros(5)
+        kernel[1, 32](x, y)
+        assert y.tolist() == (3 * x).tolist()
+        for refused in (lambda: cuda.vjp(kernel), lambda: cuda.tape().__enter__()):
+            try:
+                refused()
+            except NotImplementedError as error:
+                assert "do not run in Python's interpreter" in str(error)
+            else:
+                raise AssertionError
+    """)
+
+
 def test_pointers(passes):
     passes(
         """

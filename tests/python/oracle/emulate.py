@@ -211,6 +211,7 @@ class CudaModule:
             for kind, names in collectives.FUNCTIONS.items()
         }
     )
+    stop_gradient = staticmethod(lambda value: value)
     warpsize = np.int32(WARP)
     bfloat16, bfloat16_product = staticmethod(rounded), staticmethod(product)
     random = draws.RANDOM
