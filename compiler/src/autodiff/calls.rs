@@ -38,7 +38,7 @@ fn check_list(effects: &[Effects], module: &Module, list: &List) -> Result<(), D
 }
 
 fn check_call(effects: &[Effects], module: &Module, call: &Call) -> Result<(), Diagnostic> {
-    let Rule::Backward(backward) = call.rule else { return Ok(()) };
+    let Rule::Backward { func: backward, .. } = call.rule else { return Ok(()) };
     for func in [call.func, backward] {
         let effects = Effects::of_function(effects, func);
         if effects.synchronizes() || effects.noticed || effects.touches != Touches::Nothing {

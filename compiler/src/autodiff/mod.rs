@@ -93,12 +93,33 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     let mut derived = function.clone();
     if derivative.is_forward {
         tangents::emit(tape, &list, &mut derived, module)?;
-    } else {
-        reverse(tape, &mut derived, module, &written, (&list, loops), derivative)?;
-        module.is_adjoint = true;
+        module.functions[kernel] = derived;
+        inline_rules(module);
+        return Ok(());
     }
+    reverse(tape, &mut derived, module, &written, (&list, loops), derivative)?;
     module.functions[kernel] = derived;
+    inline_rules(module);
+    improve(&mut module.functions[kernel], tape, &own_elements::plain(tape, &list));
+    module.is_adjoint = true;
     Ok(())
+}
+
+/// Inlines the calls of functions with rules, and of backward functions.
+fn inline_rules(module: &mut Module) {
+    if module.functions.iter().any(|(_, function)| function.rule.is_some()) {
+        module.functions.iter_mut().for_each(|(_, function)| function.rule = None);
+        inline::all(module);
+    }
+}
+
+/// Merges and moves the accesses of an adjoint kernel, in which the gradients of some parameters need no atomic
+/// operations.
+fn improve(adjoint: &mut Function, tape: Tape<'_>, plain: &[u32]) {
+    merge_additions::run(adjoint, tape.arrays);
+    merge_additions::without_atomics(adjoint, tape.arrays, plain);
+    early_loads::run(adjoint, tape.arrays);
+    late_stores::run(adjoint, tape.arrays);
 }
 
 /// Makes the body of the adjoint kernel.
@@ -112,12 +133,7 @@ fn reverse(
 ) -> Result<(), Diagnostic> {
     tape.activity.check_loops(tape.function, tape.arrays, list)?;
     let plan = plan::plan(tape, &mut tape.function.clone(), written, list, (loops, derivative.has_old_contents))?;
-    let plain = own_elements::plain(tape, list);
     reverse::emit(tape, &plan, list, adjoint, module);
-    merge_additions::run(adjoint, tape.arrays);
-    merge_additions::without_atomics(adjoint, tape.arrays, &plain);
-    early_loads::run(adjoint, tape.arrays);
-    late_stores::run(adjoint, tape.arrays);
     Ok(())
 }
 

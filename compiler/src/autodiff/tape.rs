@@ -113,7 +113,7 @@ pub(super) struct Call {
 impl Call {
     /// The arguments that have adjoints: values that are floats.
     pub(super) fn floats(&self, function: &Function) -> impl Iterator<Item = LocalId> {
-        let is_active = matches!(self.rule, Rule::Backward(_));
+        let is_active = matches!(self.rule, Rule::Backward { .. });
         let floats = self.args.iter().filter(move |&&arg| is_active && is_float(function.exprs[arg].ty));
         floats.filter_map(|&arg| function.local(arg))
     }

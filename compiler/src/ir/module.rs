@@ -136,9 +136,13 @@ pub struct Function {
 pub enum Rule {
     /// The derivative is 0.
     Zero,
-    /// By a function of the arguments, the results, and the adjoints of the results that are floats. It returns the
-    /// adjoints of the arguments that are floats.
-    Backward(FuncId),
+    /// By a function of the arguments, the results, and the adjoints of the results that are floats.
+    Backward {
+        /// The function.
+        func: FuncId,
+        /// It returns the adjoints of all arguments that are numbers, not only of those that are floats.
+        of_all: bool,
+    },
 }
 
 /// How a function is called.

@@ -3,7 +3,7 @@
 use super::Emitter;
 use crate::{
     autodiff::{build::is_float, tape::Call},
-    ir::{ExprId, ExprKind, LocalId, Rule, StmtKind},
+    ir::{ExprId, ExprKind, LocalId, Rule, StmtKind, Type},
 };
 
 impl Emitter<'_> {
@@ -15,7 +15,7 @@ impl Emitter<'_> {
 
     /// The call of the backward function, whose results are contributions to the adjoints of the arguments.
     pub(super) fn reverse_call(&mut self, call: &Call) {
-        let (Rule::Backward(func), span) = (call.rule, call.span) else { return };
+        let (Rule::Backward { func, of_all }, span) = (call.rule, call.span) else { return };
         let floats: Vec<LocalId> =
             call.results.iter().copied().filter(|&to| is_float(self.function.locals[to].ty)).collect();
         let adjoints: Vec<Option<LocalId>> = floats.iter().map(|&to| self.take(to)).collect();
@@ -36,8 +36,13 @@ impl Emitter<'_> {
         let types = self.module.functions[func].results.clone();
         let results: Vec<LocalId> = types.into_iter().map(|ty| self.temp("g", ty)).collect();
         self.push(StmtKind::Call { results: results.clone(), func, args }, span);
-        let floats = call.args.iter().filter(|&&arg| is_float(self.tape.function.exprs[arg].ty));
-        for (&arg, result) in floats.zip(results) {
+        let types = call.args.iter().map(|&arg| self.tape.function.exprs[arg].ty);
+        let has_result: Vec<bool> = types.map(|ty| is_float(ty) || of_all && ty != Type::BOOL).collect();
+        let args = call.args.iter().zip(has_result).filter(|(_, has)| *has).map(|(&arg, _)| arg);
+        for (arg, result) in args.zip(results) {
+            if !is_float(self.tape.function.exprs[arg].ty) {
+                continue;
+            }
             let Some(value) = self.tape.function.local(arg).filter(|&value| self.receives(value)) else { continue };
             let (from, to) = (self.function.locals[result].ty, self.function.locals[value].ty);
             let mut term = self.read(result, span);

@@ -32,6 +32,11 @@ pub(super) struct Typed<'a> {
     pub(super) may_end_thread: bool,
 }
 
+/// Whether the type is one of floats that have adjoints.
+fn is_float(ty: &Type) -> bool {
+    matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64))
+}
+
 /// Whether values of a type have adjoints.
 fn has_adjoint(ty: &Ty) -> bool {
     ty.number().is_some_and(Number::is_complex) || matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F64))
@@ -68,6 +73,10 @@ impl FnLowerer<'_> {
             let help = "pass the elements that the function reads";
             self.report(Diagnostic::error(Code::NoDerivative, span, message).help(help));
             return None;
+        }
+        if !call.args.iter().flat_map(Ty::parts).any(|(_, ty)| is_float(&ty)) {
+            // No derivative flows through the call.
+            return Some(());
         }
         let results = match call.returns {
             Ty::Object(ObjectKind::Tuple, items) => items.clone(),
@@ -109,12 +118,13 @@ impl FnLowerer<'_> {
             return None;
         }
         let (func, returns, may_end_thread) = self.callee(&backward, &given, span)?;
-        self.check_adjoints(def, &backward, call.args, &returns, may_end_thread, span)?;
-        self.cx.module.functions[call.func].rule = Some(Rule::Backward(func));
+        let of_all = self.check_adjoints(def, &backward, call.args, &returns, may_end_thread, span)?;
+        self.cx.module.functions[call.func].rule = Some(Rule::Backward { func, of_all });
         Some(())
     }
 
-    /// Checks that a backward function returns the adjoint of each argument that has one.
+    /// Checks that a backward function returns the adjoint of each argument that is a float, or of each one that is a
+    /// number: whether it is the latter.
     fn check_adjoints(
         &mut self,
         def: &FunctionDef,
@@ -123,13 +133,14 @@ impl FnLowerer<'_> {
         returns: &Ty,
         may_end_thread: bool,
         span: Span,
-    ) -> Option<()> {
-        let is_float = |ty: &Type| matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64));
-        let expected = args.iter().flat_map(Ty::parts).filter(|(_, ty)| is_float(ty)).count();
+    ) -> Option<bool> {
+        let parts: Vec<Type> = args.iter().flat_map(Ty::parts).map(|(_, ty)| ty).collect();
+        let expected = parts.iter().filter(|ty| is_float(ty)).count();
+        let numbers = parts.iter().filter(|&&ty| ty != Type::BOOL).count();
         let given: Vec<Type> = returns.parts().into_iter().map(|(_, ty)| ty).collect();
         let is_number = |ty: &Type| matches!(ty, Type::Scalar(scalar) if *scalar != Scalar::Bool && !scalar.is_half());
-        if !may_end_thread && given.len() == expected && given.iter().all(is_number) {
-            return Some(());
+        if !may_end_thread && [expected, numbers].contains(&given.len()) && given.iter().all(is_number) {
+            return Some(given.len() != expected);
         }
         let names: Vec<String> = def
             .ast
@@ -146,9 +157,8 @@ impl FnLowerer<'_> {
             format!("`{name}`, the backward function of `{own}`, returns {returns}")
         };
         let help = match names.as_slice() {
-            [] => "return nothing: no argument is a float".to_owned(),
             [one] => format!("return a float: the adjoint of {one}"),
-            several => format!("return a tuple of floats: the adjoints of {}", several.join(", ")),
+            all => format!("return a tuple of floats: the adjoints of {}", all.join(", ")),
         };
         self.report(Diagnostic::error(Code::NoDerivative, span, message).help(help));
         None

@@ -115,6 +115,29 @@ def test_gradients_are_those_of_differences():
     check(steps, 1, 32, (0.4 * uniform(30), np.zeros(30)), ["out"])
 
 
+def product_backward(x, y, r, g):
+    """The adjoints of both arguments, whatever their types."""
+    return 3.0 * g * y, 5.0 * g * product(x, 1.0)
+
+
+@cuda.custom_vjp(backward=product_backward)
+def product(x, y):
+    return x * y
+
+
+@pytest.mark.parametrize("typing", ["numba", "numpy"])
+def test_integer_arguments_have_no_adjoints(typing):
+    @cuda.jit(typing=typing)
+    def kernel(x, n, y):
+        i = cuda.grid(1)
+        if i < x.size:
+            y[i] = product(x[i], x[i]) + 10.0 * product(x[i], 2) + 100.0 * product(n, x[i]) + product(1, n)
+
+    x, dx = uniform(20), np.zeros(20)
+    cuda.vjp(kernel)[1, 32](x, 7, np.zeros(20), dx, np.ones(20))
+    np.testing.assert_allclose(dx, 8 * x + 60 + 3500, 1e-12)
+
+
 @cuda.custom_vjp(backward=lambda x, y, g: min(max(g, -1.0), 1.0))
 def clipped(x):
     return x * x
@@ -183,7 +206,7 @@ def with_rule(function, backward):
     ("backward", "message"),
     [
         (lambda x, k, y: y, "must take 4 arguments"),
-        (lambda x, k, y, g: (g, g), "`lambda_`, the backward function of `scaled`, returns Tuple(float64, float64)"),
+        (lambda x, k, y, g: (g, g, g), "the backward function of `scaled`, returns Tuple(float64, float64, float64)"),
         (lambda x, k, y, g: None, "the backward function of `scaled`, returns none"),
         (lambda x, k, y, g: cuda.atomic.add(cuda.local.array(1, np.float64), 0, g), "accesses memory or other threads"),
     ],
