@@ -292,6 +292,14 @@ def test_a_gradient_through_what_the_tape_does_not_know_is_an_error():
     bwd = cuda.vjp(square)
     refused(NotImplementedError, "second derivatives", lambda: bwd[1, 32](x, ones, y, cuda.to_device(np.ones(N))))
 
+    @cuda.jit
+    def captures(y):
+        i = cuda.grid(1)
+        if i < y.size:
+            y[i] = y[i] * x[i]
+
+    refused(RuntimeError, "`captures` captures an array that the tape follows", lambda: captures[1, 32](y))
+
     x.copy_to_device(uniform(N))
     with cuda.tape() as tape:
         square[1, 32](x, y)

@@ -424,8 +424,8 @@ def tape() -> Tape:
     The tape follows device arrays of float32, float64, complex64 and complex128: arguments of kernels, copies between
     device arrays, assignments to them, operators, and NumPy's common functions of them. Kernels must be ones that
     `vjp` differentiates, as far as gradients flow through them. Scalars are constants: pass what is to have a gradient
-    in an array. It does not see what other libraries, graphs and prepared launches write, nor arrays that kernels
-    capture. All work is in one stream.
+    in an array. It does not see what other libraries, graphs and prepared launches write, nor arrays that device
+    functions capture. All work is in one stream.
 
     The tape saves the contents of an array if something overwrites it and the backward pass needs them.
 

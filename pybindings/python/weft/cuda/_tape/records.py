@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 
@@ -74,6 +75,17 @@ def plan_of(kernel: Dispatcher, args: Sequence[Any]) -> Plan:
     return plan
 
 
+def _captured(kernel: Dispatcher) -> list[DeviceNDArray]:
+    """Give the device arrays of floats that a kernel's own statements name and that are no arguments."""
+    function = kernel.py_func
+    code = function.__code__
+    values = [function.__globals__.get(name) for name in code.co_names]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            values.append(cell.cell_contents)
+    return [value for value in values if isinstance(value, DeviceNDArray) and str(value.dtype) in FLOATS]
+
+
 def is_float_array(ty: Any) -> bool:
     return hasattr(ty, "ndim") and str(getattr(ty, "dtype", None)) in FLOATS
 
@@ -95,6 +107,7 @@ class Launch:
         self.grid, self.block, self.stream = launcher.griddim, launcher.blockdim, launcher.stream
         self.shared, self.cluster = launcher.sharedmem, launcher.cluster
         self.contents: dict[int, Contents] = {}
+        self._captured = _captured(kernel)
 
     def arrays(self) -> Iterator[DeviceNDArray]:
         return (arg for number in self.plan.numbers if isinstance(arg := self.args[number], DeviceNDArray))
@@ -104,6 +117,9 @@ class Launch:
         outputs = [self.args[number] for number in plan.numbers if number in plan.writes]
         if not any(map(adjoints.has, outputs)):
             return
+        if any(adjoints.merged_range(array) is not None for array in self._captured):
+            msg = f"`{self.kernel.__name__}` captures an array that the tape follows: pass it as an argument"
+            raise RuntimeError(msg)
         derived = plan.derived
         given, added = [], []
         taken: list[tuple[int, int]] = []
