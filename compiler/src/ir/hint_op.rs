@@ -127,6 +127,16 @@ impl AsyncCopy {
         self.row().results.len()
     }
 
+    /// Whether it copies through the async proxy.
+    pub const fn is_bulk(self) -> bool {
+        matches!(self, Self::Bulk | Self::Box { .. })
+    }
+
+    /// Whether threads that wait for a barrier see what the thread wrote before.
+    pub const fn arrives(self) -> bool {
+        matches!(self, Self::BarrierArrive | Self::BarrierExpect)
+    }
+
     /// Whether it is an operation of a barrier in shared memory, or copies that such a barrier counts.
     pub const fn has_barrier(self) -> bool {
         match self {

@@ -1,6 +1,6 @@
-//! Fences of the async proxy: products of a warpgroup read shared memory through it, and ordinary stores and `cp.async` write
-//! through the generic proxy. The writing thread must execute a fence between its stores and its synchronization with the
-//! threads of the product (PTX ISA, "Async proxy").
+//! Fences of the async proxy: products of a warpgroup read shared memory through it, and bulk copies write it. Ordinary stores
+//! and `cp.async` write through the generic proxy. The writing thread must execute a fence between its stores and its
+//! synchronization with the threads of the product or the copy (PTX ISA, "Async proxy").
 //!
 //! A module with both has a fence before each operation by which a thread may synchronize with others. It is not known
 //! which stores a product reads, and a fence costs little beside a barrier.
@@ -10,16 +10,18 @@ use crate::{
     ir::{ExprId, Function, Module, Op, Space, StmtKind, Type, for_each_stmt},
 };
 
-/// Whether threads may write shared memory that products read through the async proxy.
+/// Whether threads may write shared memory that products or bulk copies access through the async proxy.
 pub(super) fn needs_fences(module: &Module) -> bool {
-    let (mut reads, mut writes) = (false, false);
+    let (mut accesses, mut writes) = (false, false);
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             let is_shared = |id: ExprId| may_be_shared(function, id);
             match &stmt.kind {
                 StmtKind::Store { pointer, .. } => writes |= is_shared(*pointer),
+                // Bulk copies write through the async proxy, and barriers are no data.
+                StmtKind::Op { op: Op::AsyncCopy(copy), .. } if copy.has_barrier() => accesses |= copy.is_bulk(),
                 StmtKind::Op { op, args, .. } => {
-                    reads |= matches!(op, Op::Multiply(product) if product.reads_memory());
+                    accesses |= matches!(op, Op::Multiply(product) if product.reads_memory());
                     let (_, written) = op.accessed(args);
                     writes |= matches!(op, Op::Ptx { pure: false, .. } | Op::External(_));
                     writes |= written.iter().any(|&arg| is_shared(arg));
@@ -34,7 +36,7 @@ pub(super) fn needs_fences(module: &Module) -> bool {
             }
         });
     }
-    reads && writes
+    accesses && writes
 }
 
 fn may_be_shared(function: &Function, id: ExprId) -> bool {
@@ -46,6 +48,7 @@ pub(super) fn synchronizes(op: Op) -> bool {
     match op {
         Op::Barrier | Op::BarrierReduce(_) | Op::GridBarrier | Op::WarpBarrier | Op::Fence(_) => true,
         Op::Atomic { order, .. } => order.releases(),
+        Op::AsyncCopy(copy) => copy.arrives(),
         Op::Shuffle(_)
         | Op::Vote(_)
         | Op::MatchAny
@@ -68,7 +71,6 @@ pub(super) fn synchronizes(op: Op) -> bool {
         | Op::Breakpoint
         | Op::Load(_)
         | Op::Store(_)
-        | Op::AsyncCopy(_)
         | Op::Fault(_)
         | Op::FaultCall(_)
         | Op::Check(_) => false,
