@@ -25,13 +25,13 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// Why a body needs more masks than the body `before` it; `None` if it needs no more.
+    /// Why a body needs masks that the body `before` it does not need; `None` if it needs no other ones.
     pub(crate) fn excess(&self, before: &Self) -> Option<Refusal> {
-        if self.count <= before.count {
-            return None;
-        }
         let more = self.divergences.iter().find(|divergence| !before.divergences.contains(divergence));
-        Some(more.map_or(Refusal::Mask, |&divergence| Refusal::Divergent(divergence)))
+        match more {
+            Some(&divergence) => Some(Refusal::Divergent(divergence)),
+            None => (self.count > before.count).then_some(Refusal::Mask),
+        }
     }
 }
 
