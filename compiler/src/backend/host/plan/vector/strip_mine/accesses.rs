@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    analysis::for_each_read,
+    analysis::{for_each_read, same},
     backend::host::plan::{
         analysis::{
             strides::{Form, Forms},
             vectorizable,
         },
-        plan_ir::{Node, guards::Peeler},
+        plan_ir::{Node, Segment, guards::Peeler},
         vector::strip_mine::nodes::assigned_once,
     },
     ir::{
@@ -21,39 +21,67 @@ use crate::{
 /// Elements from which on a constant is the length of a matrix row that a strip does not access as a whole.
 const MIN_MATRIX_ROW: i128 = 1024;
 
-/// Whether a loop loads at least as many elements of matrix rows in an iteration as each thread carries values.
+/// Whether a loop loads at least as many elements of matrix rows in an iteration as it changes values of a thread.
 pub(super) fn streams(peeler: &Peeler<'_>, node: &Node) -> bool {
     let Peeler { function, .. } = peeler;
     if let Node::Loop { body, step, .. } = node {
         let mut counts = BTreeSet::new();
         assigned_once(body, &mut counts);
         assigned_once(step, &mut counts);
-        let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), 0);
-        for node in body {
-            let Node::Segment(segment) = node else { continue };
-            carried.extend(segment.load.iter().chain(&segment.store).copied());
+        let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::new());
+        for_each_segment_of_iteration(body, &mut |segment| {
+            carried.extend(&segment.store);
             for_each_stmt(&segment.body, &mut |stmt| {
                 for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
                     if let Class::Load(pointer) = function.class(id)
-                        && is_of_next_row(peeler, pointer, &counts)
+                        && let Some(base) = base_of_next_row(peeler, pointer, &counts)
                     {
-                        loaded += 1;
+                        loaded.push(base);
                     }
                 });
             });
-        }
+        });
+        // A strip finds rows that other iterations have loaded in the nearest cache.
+        let is_loaded_again = loaded
+            .iter()
+            .enumerate()
+            .any(|(index, base)| loaded[..index].iter().any(|other| same(function, *base, *other)));
         // A loop inside may load the same elements again.
-        return loaded > 0 && loaded >= carried.len();
+        return !loaded.is_empty() && loaded.len() >= carried.len() && !is_loaded_again;
     }
     node.parts().into_iter().flatten().any(|part| streams(peeler, part))
 }
 
-/// Whether an address in global memory has unit stride along the row, and differs by many elements between two
-/// iterations of a loop, which assigns `counts`: it contains a product of one of these locals.
-fn is_of_next_row(peeler: &Peeler<'_>, pointer: ExprId, counts: &BTreeSet<LocalId>) -> bool {
+/// Calls a function for the segments of one iteration of a loop, also for those in branches on which the block agrees.
+fn for_each_segment_of_iteration(nodes: &[Node], with: &mut impl FnMut(&Segment)) {
+    for node in nodes {
+        match node {
+            Node::Segment(segment) => with(segment),
+            Node::If { then, otherwise, .. } => {
+                for_each_segment_of_iteration(then, with);
+                for_each_segment_of_iteration(otherwise, with);
+            }
+            Node::Once { .. }
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Barrier
+            | Node::WarpRegion(_)
+            | Node::Strips(_)
+            | Node::TransposedRows(_)
+            | Node::Loop { .. }
+            | Node::Break
+            | Node::Continue
+            | Node::Return => {}
+        }
+    }
+}
+
+/// The array of an address in global memory that has unit stride along the row, and that differs by many elements between
+/// two iterations of a loop, which assigns `counts`: it contains a product of one of these locals.
+fn base_of_next_row(peeler: &Peeler<'_>, pointer: ExprId, counts: &BTreeSet<LocalId>) -> Option<ExprId> {
     let Peeler { function, uniformity, fixed, .. } = peeler;
-    let Type::Ptr(_, Space::Global) = function.exprs[pointer].ty else { return false };
-    let Class::Address { base, by, .. } = function.class(pointer) else { return false };
+    let Type::Ptr(_, Space::Global) = function.exprs[pointer].ty else { return None };
+    let Class::Address { base, by, .. } = function.class(pointer) else { return None };
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
     let is_counted = |id: ExprId| {
@@ -68,7 +96,7 @@ fn is_of_next_row(peeler: &Peeler<'_>, pointer: ExprId, counts: &BTreeSet<LocalI
             is_far |= (is_counted(a) && is_long(b)) || (is_counted(b) && is_long(a));
         }
     });
-    is_far && forms.form(base) == Form::Same && forms.form(by) == Form::Step
+    (is_far && forms.form(base) == Form::Same && forms.form(by) == Form::Step).then_some(base)
 }
 
 /// Sets `shares` if several rows load the same elements in a loop.

@@ -19,10 +19,9 @@
 //! guard. With strided accesses, conditions of a segment on which the whole block agrees become branches of the strip. A
 //! loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
-//! Does not pay in a single block for a loop in which each iteration accesses another row of a matrix, and loads as
-//! many elements as each thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines
-//! of a row before the next one. In a loop over the whole row, the hardware prefetches, and the carried values remain in
-//! the nearest cache.
+//! Does not pay for a loop in which each iteration accesses another row of a matrix, and loads as many elements as each
+//! thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines of a row before the next
+//! one. In a loop over the whole row, the hardware prefetches, and the carried values remain in the nearest cache.
 //!
 //! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
 //! accesses are strided, or the stride of a grid-stride loop is short. Values and code per strip are limited.
@@ -474,8 +473,7 @@ impl Maker<'_> {
         }
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
-        let is_of_block = self.width == Strips::BLOCK_WIDTH && !repeats;
-        if rows == 1 && is_of_block && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
+        if rows == 1 && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
             return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
