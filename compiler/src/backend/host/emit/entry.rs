@@ -33,12 +33,22 @@ use crate::{
                 state::HostHooks,
                 watch::Watch,
             },
-            plan::{MAX_ROW, MAX_THREADS, Plan},
+            plan::{MAX_ROW, MAX_THREADS, MergedSize, Plan},
         },
         llvm::{FunctionEmitter, ModuleContext, Result, Types, internal},
     },
     ir::{self, LocalId},
 };
+
+/// Threads of a merged block whose rows access the lines of memory of the rows before them: as many lines are half of a
+/// core's second cache, if it has 1 MiB.
+const MAX_TILE: u64 = 8 * MAX_THREADS;
+
+/// Most bytes of the context arrays of a merged block: they are to be in the nearest cache.
+const MAX_CONTEXT_BYTES: u64 = 32 * 1024;
+
+/// Threads of a merged block whose context arrays are large: enough for thread loops of several vectors.
+const MIN_CONTEXTS: u64 = 128;
 
 /// Declares and fills the entry of a kernel with thread loops: it passes the fields of the context to the function that
 /// runs the blocks. That one is a separate function because only a parameter can be `noalias`.
@@ -361,22 +371,38 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         let builder = &self.emitter.builder;
         let extent = self.hooks.frame.get().block_dim[0];
         let int = extent.get_type();
-        // Context arrays and masks have one element for each thread of the largest block.
-        let keeps = !self.plan.live_across.locals.is_empty()
-            || !self.plan.live_across.arrays.is_empty()
-            || self.plan.cut.masks > 0;
-        // If indices cannot wrap in it (`long_rows`), a row may be longer than a block. Each iteration of an
-        // interchanged loop then accesses a longer contiguous range.
-        let longest = if self.plan.long_rows { MAX_ROW } else { MAX_THREADS };
         let threads = if self.plan.row_blocks { extent } else { self.threads };
-        let (limit, of) = if keeps { (MAX_THREADS, threads) } else { (longest, extent) };
-        let mut most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "joined")?;
+        let (limit, of) = match (self.plan.merged_size, self.threads_with_contexts()) {
+            (MergedSize::Tile, None) => (MAX_TILE, threads),
+            (_, Some(limit)) => (limit, threads),
+            (MergedSize::BlockRow, None) => (MAX_THREADS, extent),
+            // Each iteration of an interchanged loop accesses a longer contiguous range.
+            (MergedSize::LongRow, None) => (MAX_ROW, extent),
+        };
+        let one = int.const_int(1, false);
+        let most = builder.build_int_unsigned_div(int.const_int(limit, false), of, "")?;
+        let is_large = builder.build_int_compare(IntPredicate::EQ, most, int.const_zero(), "")?;
+        let mut most = builder.build_select(is_large, one, most, "joined")?.into_int_value();
         for &asked in extents {
-            let (asked, one) = (int.const_int(asked.cast_unsigned(), true), int.const_int(1, false));
+            let asked = int.const_int(asked.cast_unsigned(), true);
             let holds = builder.build_int_compare(IntPredicate::EQ, extent, asked, "")?;
             most = builder.build_select(holds, most, one, "joined")?.into_int_value();
         }
         Ok(Some(most))
+    }
+
+    /// The most threads of a merged block with context arrays or masks, which have one element for each thread of the
+    /// largest block; `None` without such arrays.
+    fn threads_with_contexts(&self) -> Option<u64> {
+        let Plan { live_across, cut, module, kernel, .. } = self.plan;
+        let function = &module.functions[*kernel];
+        let locals = live_across.locals.iter().map(|&local| function.locals[local].ty.host_bytes());
+        let arrays = live_across.arrays.iter().map(|&array| {
+            let ir::LocalArray { elem, len, .. } = &function.local_arrays[array];
+            len.saturating_mul(elem.size_bytes())
+        });
+        let bytes = locals.chain(arrays).fold(u64::from(cut.masks), u64::saturating_add);
+        (bytes > 0).then(|| (MAX_CONTEXT_BYTES / bytes).clamp(MIN_CONTEXTS, MAX_THREADS))
     }
 
     /// Makes one block of `width` neighboring blocks along `x`.

@@ -42,8 +42,8 @@ pub(crate) use crate::backend::host::plan::{
     },
     plan_ir::{
         AliasCheck, COMBINED_ELEMENTS, Dividend, Division, Guard, IterationPrefetch, LANES, MAX_ROW, MAX_SEGMENTS,
-        MAX_THREADS, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Quotients, Range, Runs, Segment, Split,
-        SplitBy, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows, TransposedStore, Vectors,
+        MAX_THREADS, MaskId, MaskedLoop, MergedSize, Node, Piece, Plan, Privatized, Quotients, Range, Runs, Segment,
+        Split, SplitBy, StridePrefetch, Strips, TileShape, TransposedLoad, TransposedRows, TransposedStore, Vectors,
     },
     prefetch::next_block::{Stream, streams},
     sanitize::race_free::Pointers,

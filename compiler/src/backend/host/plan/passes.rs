@@ -26,8 +26,8 @@ use crate::{
             structurize,
         },
         plan_ir::{
-            CountMasks, LANES, MAX_SEGMENTS, Plan, Runs, SplitBy, for_each_guard, for_each_segment, guards::Peeler,
-            max_segments,
+            CountMasks, LANES, MAX_SEGMENTS, MergedSize, Plan, Runs, SplitBy, for_each_guard, for_each_segment,
+            guards::Peeler, max_segments,
         },
         prefetch::{next_iteration, next_stride},
         regions::{
@@ -297,7 +297,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: None,
         when: optimizes_blocks,
-        run: |cx| cx.plan.merge_extents = merge_blocks::extents(&cx.plan.module, &cx.plan.effects),
+        run: merge_neighbors,
         why_here: "before passes that rewrite the kernel: it reads the indices of the program; div_mod and next_stride read its result",
     },
     Pass {
@@ -776,6 +776,14 @@ fn permute(cx: &mut Cx) {
     permute_axes::exchange(module, *x_axis);
 }
 
+fn merge_neighbors(cx: &mut Cx) {
+    let Plan { module, effects, kernel, merge_extents, merged_size, .. } = &mut cx.plan;
+    *merge_extents = merge_blocks::extents(module, effects);
+    if permute_axes::reuses_lines(&module.functions[*kernel]) {
+        *merged_size = MergedSize::Tile;
+    }
+}
+
 fn inline_barriers(cx: &mut Cx) {
     let Plan { module, effects, kernel, rewrites, .. } = &mut cx.plan;
     let before = module.functions[*kernel].exprs.len();
@@ -881,7 +889,9 @@ fn interchange_loops(cx: &mut Cx) {
     };
     cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds, form::masks);
     cx.plan.record.refuse(std::mem::take(&mut cx.interchanged.refused));
-    cx.plan.long_rows = !cx.interchanged.may_wrap;
+    if cx.interchanged.may_wrap {
+        cx.plan.merged_size = cx.plan.merged_size.min(MergedSize::BlockRow);
+    }
     cx.plan.rewrites.add_interchanged(&cx.interchanged);
 }
 

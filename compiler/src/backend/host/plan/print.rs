@@ -30,8 +30,8 @@ use crate::{
     backend::host::plan::{
         mentions::Mentions,
         plan_ir::{
-            AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, Node, Piece, Plan, Privatized, Range,
-            Runs, Segment, Split, SplitBy, StridePrefetch, Strips, TileShape, TransposedRows,
+            AliasCheck, Dividend, Guard, IterationPrefetch, MaskId, MaskedLoop, MergedSize, Node, Piece, Plan,
+            Privatized, Range, Runs, Segment, Split, SplitBy, StridePrefetch, Strips, TileShape, TransposedRows,
         },
     },
     ir::{Block, CompareOp, ExprId, Function, FunctionText, LocalId, Module, for_each_stmt},
@@ -168,7 +168,8 @@ impl Printer<'_> {
             self.line(if extents.is_empty() { "blocks may be merged" } else { "blocks may be merged if:" });
             self.flag(!extents.is_empty(), &if_extents);
         }
-        self.flag(plan.long_rows, "rows of merged blocks may be long");
+        self.flag(plan.merged_size == MergedSize::LongRow, "rows of merged blocks may be long");
+        self.flag(plan.merged_size == MergedSize::Tile, "merged blocks are tiles");
         self.flag(plan.has_barriers, "the program has barriers");
         if let Some(width) = plan.row_width {
             self.line(&format!("row width: {width}"));

@@ -2,7 +2,7 @@
 //! transformations of guards and branches.
 
 use crate::backend::host::{
-    plan::{Plan, Vectors},
+    plan::{MergedSize, Plan, Vectors},
     tests::harness::{Arg, array, kernel, llvm, matrix, module, plan_features},
 };
 
@@ -38,6 +38,25 @@ def k(out):
     let plan = Plan::of(&module(source, MATRIX), true, Vectors::PLAIN, false).expect("a kernel");
     assert_eq!(plan.merge_extents, Some(Vec::new()));
     each_shape(source, |y, x, _, _| x * 1000 + y + 1);
+}
+
+#[test]
+fn blocks_are_merged_into_tiles_if_rows_access_the_same_lines() {
+    let source = "
+def k(a, out):
+    x, y = cuda.grid(2)
+    h, w = out.shape
+    if x < w and y < h:
+        out[y, x] = a[INDEX]
+";
+    let merged_size = |index: &str| {
+        let source = source.replace("INDEX", index);
+        let module = module(&source, "void(int64[:,::1], int64[:,::1])");
+        Plan::of(&module, true, Vectors::PLAIN, false).expect("a kernel").merged_size
+    };
+    assert_eq!(merged_size("x, y"), MergedSize::Tile);
+    assert_eq!(merged_size("y, x"), MergedSize::LongRow);
+    assert_eq!(merged_size("0, y"), MergedSize::LongRow, "threads along x access one element");
 }
 
 #[test]

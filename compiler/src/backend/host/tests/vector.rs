@@ -498,3 +498,42 @@ def sums(x, out):
     let names = plan_features(source, "void(float32[:, ::1], float32[::1])", "x86-64-v3");
     assert!(["strided-strips", "uniform-branch"].iter().all(|name| names.contains(name)), "{names:?}");
 }
+
+#[test]
+fn a_strip_tests_its_lanes_in_loops_after_an_early_return() {
+    let source = "
+def k(x, out, limit):
+    i = cuda.grid(1)
+    width = out.shape[1]
+    if i >= out.shape[0] * width:
+        return
+    row, column = divmod(i, width)
+    t = x[0]
+    d = x[1] + float32(column)
+    while d > float32(0.002) * t and t < limit:
+        t += d
+        d = t * float32(0.5) + abs(t - float32(row))
+    out[row, column] = t
+";
+    let names = plan_features(source, "void(float32[::1], float32[:, ::1], float32)", "x86-64-v4");
+    assert!(names.contains(&"quotient-index-split"), "{names:?}");
+    assert!(names.contains(&"divergent-exit") && !names.contains(&"thread-masks"), "{names:?}");
+}
+
+#[test]
+fn loops_over_rows_of_a_matrix_are_in_strips_if_iterations_load_the_same_rows() {
+    let source = "
+def k(x, out, n):
+    i = cuda.grid(1)
+    if i < out.shape[0]:
+        total = float32(0)
+        for k in range(n):
+            total += x[k, i]MORE
+        out[i] = total
+";
+    let signature = "void(float32[:, ::1], float32[::1], int64)";
+    let has_strips =
+        |more: &str| plan_features(&source.replace("MORE", more), signature, "x86-64-v4").contains(&"strip-mining");
+    assert!(!has_strips(""));
+    assert!(has_strips(" - x[k + 3, i]"));
+}

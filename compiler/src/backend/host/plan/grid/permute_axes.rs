@@ -40,7 +40,10 @@ pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
         return 0;
     }
     let function = &module.functions[kernel];
-    let costs = [0, 1, 2].map(|axis| Cost::of(function, axis));
+    let costs = [0, 1, 2].map(|axis| {
+        let accesses = Accesses::of(function, axis)?;
+        Some(accesses.iter().fold(0_u64, |total, access| total.saturating_add(access.cost())))
+    });
     let [Some(along_x), along_y, along_z] = costs else { return 0 };
     let mut best = (along_x, 0);
     for (cost, axis) in [(along_y, 1), (along_z, 2)] {
@@ -51,6 +54,19 @@ pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
         }
     }
     best.1
+}
+
+/// Whether threads that are neighbors along `y` or `z` access neighboring elements of global memory, and those along `x`
+/// do not, as in one of the arrays of a transposition. The lines of memory that a row of threads accesses are then
+/// accessed again by the next rows.
+pub(crate) fn reuses_lines(function: &Function) -> bool {
+    let [Some(along_x), along_y, along_z] = [0, 1, 2].map(|axis| Accesses::of(function, axis)) else { return false };
+    [along_y, along_z].iter().flatten().any(|along| {
+        along_x
+            .iter()
+            .zip(along)
+            .any(|(x, other)| x.space == Space::Global && x.form == Form::Other && other.form == Form::Step)
+    })
 }
 
 /// Exchanges an axis with `x` in the special registers of all functions.
@@ -78,15 +94,36 @@ pub(crate) fn exchange(module: &mut Module, axis: u8) {
     }
 }
 
-struct Cost<'a> {
-    forms: Forms<'a>,
-    total: u64,
+/// A load or a store outside local memory.
+struct Access {
+    space: Space,
+    /// How its address changes along the axis.
+    form: Form,
+    /// The assumed number of times that a thread executes it.
+    weight: u64,
 }
 
-impl Cost<'_> {
-    /// The cost of a function's accesses in a thread loop along an axis; `None` if the function does not read the
-    /// thread index of that axis.
-    fn of(function: &Function, axis: u8) -> Option<u64> {
+impl Access {
+    fn cost(&self) -> u64 {
+        let cost = match self.form {
+            Form::Same => 0,
+            Form::Step => UNIT_STRIDE_COST,
+            Form::Other if self.space == Space::Shared => STRIDED_SHARED_COST,
+            Form::Other => STRIDED_COST,
+        };
+        self.weight.saturating_mul(cost)
+    }
+}
+
+/// The accesses of a function in the order of the code, in a thread loop along an axis.
+struct Accesses<'a> {
+    forms: Forms<'a>,
+    all: Vec<Access>,
+}
+
+impl Accesses<'_> {
+    /// The accesses of a function along an axis; `None` if the function does not read the thread index of that axis.
+    fn of(function: &Function, axis: u8) -> Option<Vec<Access>> {
         let body = &function.body;
         let mut values: Vec<Vec<ExprId>> = vec![Vec::new(); function.locals.len()];
         let mut unknown = vec![false; function.locals.len()];
@@ -128,9 +165,9 @@ impl Cost<'_> {
             _ => None,
         };
         let forms = Forms { function, fixed: &fixed, shared: &shared, sole: &sole, axis };
-        let mut cost = Cost { forms, total: 0 };
-        cost.list(body, 1);
-        Some(cost.total)
+        let mut accesses = Accesses { forms, all: Vec::new() };
+        accesses.list(body, 1);
+        Some(accesses.all)
     }
 
     fn list(&mut self, list: &[Stmt], weight: u64) {
@@ -180,13 +217,7 @@ impl Cost<'_> {
             Class::Address { base, by, .. } if self.forms.form(base) == Form::Same => self.forms.form(by),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => self.forms.form(pointer),
         };
-        let cost = match form {
-            Form::Same => 0,
-            Form::Step => UNIT_STRIDE_COST,
-            Form::Other if space == Space::Shared => STRIDED_SHARED_COST,
-            Form::Other => STRIDED_COST,
-        };
-        self.total = self.total.saturating_add(weight.saturating_mul(cost));
+        self.all.push(Access { space, form, weight });
     }
 }
 

@@ -21,7 +21,7 @@ mod split;
 
 pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized};
 pub(crate) use loops::{Coalesced, ExitAssignments, InterchangedLoops, LaneTripCounts, MaskedLoop, Stride};
-pub(crate) use plan::{MAX_SEGMENTS, Plan, Vectors, max_segments};
+pub(crate) use plan::{MAX_SEGMENTS, MergedSize, Plan, Vectors, max_segments};
 pub(crate) use quotients::{Dividend, Division, Quotients};
 pub(crate) use record::Record;
 pub(crate) use refusals::{Divergence, Masks, Ordered, Refusal, Refused, Transformation};

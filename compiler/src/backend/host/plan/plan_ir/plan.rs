@@ -29,6 +29,18 @@ impl Vectors {
     pub(crate) const PLAIN: Self = Self { pairs: false, masks: false };
 }
 
+/// The most threads of a merged block without context arrays and masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MergedSize {
+    /// A few times as many as the largest block: a row accesses lines of memory that the next rows access again, which are
+    /// to be in a core's cache.
+    Tile,
+    /// A row has as many as the largest block: indices may wrap in a longer one.
+    BlockRow,
+    /// A row may be longer than a block.
+    LongRow,
+}
+
 /// The plan of a kernel.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent flags")]
@@ -54,8 +66,8 @@ pub(crate) struct Plan {
     /// Neighboring blocks along `x` may be merged if `blockDim.x` equals each of these numbers. `None` if they never
     /// may.
     pub merge_extents: Option<Vec<i64>>,
-    /// Rows of merged blocks may be longer than a block, if there are no context arrays and masks.
-    pub long_rows: bool,
+    /// The most threads of a merged block.
+    pub merged_size: MergedSize,
     /// The loops with divergent exits.
     pub masked_loops: Vec<MaskedLoop>,
     /// The divisions by which rows are split.
@@ -98,7 +110,7 @@ impl Plan {
             fixed: Rematerializable::default(),
             polling: Polling::default(),
             merge_extents: None,
-            long_rows: true,
+            merged_size: MergedSize::LongRow,
             masked_loops: Vec::new(),
             quotients: None,
             x_axis: 0,
