@@ -11,6 +11,15 @@ def power(x, n):
 def strip_mined(a, y):
     i = cuda.grid(1)
     total = y[i]
+    for k in range(a.shape[0] - 1):
+        total += a[k, i] * a[k + 1, i]
+    y[i] = total
+
+
+@cuda.jit("void(float32[:, ::1], float32[::1])")
+def along_rows(a, y):
+    i = cuda.grid(1)
+    total = y[i]
     for k in range(a.shape[0]):
         total += a[k, i]
     y[i] = total

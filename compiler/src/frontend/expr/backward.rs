@@ -33,7 +33,7 @@ pub(super) struct Typed<'a> {
 }
 
 /// Whether the type is one of floats that have adjoints.
-fn is_float(ty: &Type) -> bool {
+fn is_float(ty: Type) -> bool {
     matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64))
 }
 
@@ -74,7 +74,7 @@ impl FnLowerer<'_> {
             self.report(Diagnostic::error(Code::NoDerivative, span, message).help(help));
             return None;
         }
-        if !call.args.iter().flat_map(Ty::parts).any(|(_, ty)| is_float(&ty)) {
+        if !call.args.iter().flat_map(Ty::parts).any(|(_, ty)| is_float(ty)) {
             // No derivative flows through the call.
             return Some(());
         }
@@ -135,7 +135,7 @@ impl FnLowerer<'_> {
         span: Span,
     ) -> Option<bool> {
         let parts: Vec<Type> = args.iter().flat_map(Ty::parts).map(|(_, ty)| ty).collect();
-        let expected = parts.iter().filter(|ty| is_float(ty)).count();
+        let expected = parts.iter().filter(|ty| is_float(**ty)).count();
         let numbers = parts.iter().filter(|&&ty| ty != Type::BOOL).count();
         let given: Vec<Type> = returns.parts().into_iter().map(|(_, ty)| ty).collect();
         let is_number = |ty: &Type| matches!(ty, Type::Scalar(scalar) if *scalar != Scalar::Bool && !scalar.is_half());
@@ -147,7 +147,7 @@ impl FnLowerer<'_> {
             .params
             .iter()
             .zip(args)
-            .filter(|(_, ty)| ty.parts().iter().any(|(_, ty)| is_float(ty)))
+            .filter(|(_, ty)| ty.parts().iter().any(|(_, ty)| is_float(*ty)))
             .map(|(param, _)| format!("`{}`", param.name))
             .collect();
         let (name, own) = (&backward.ast.name, &def.ast.name);
