@@ -38,6 +38,7 @@ TITLES = {
     "19_attention": "Attention on tensor cores",
     "20_fit_heat": "A simulation that is fitted to measurements",
     "21_fit_splats": "A differentiable renderer",
+    "22_warpgroup_matmul": "A matrix product by warpgroups",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.
