@@ -40,6 +40,7 @@ const CPP: &[&str] = &[
     "src/backend/host/passes.cpp",
     "src/backend/nvptx/clamps.cpp",
     "src/backend/nvptx/comparisons.cpp",
+    "src/backend/nvptx/conversions.cpp",
     "src/backend/nvptx/differences.cpp",
     "src/backend/nvptx/divisions.cpp",
     "src/backend/nvptx/switches.cpp",

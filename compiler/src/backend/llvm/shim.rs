@@ -48,6 +48,7 @@ unsafe extern "C" {
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_narrow_clamps(module: LLVMModuleRef);
     fn weft_narrow_comparisons(module: LLVMModuleRef);
+    fn weft_pair_conversions(module: LLVMModuleRef);
     fn weft_disable_unrolling(module: LLVMModuleRef);
     fn weft_look_before_spinning(module: LLVMModuleRef);
     fn weft_keep_in_branches(module: LLVMModuleRef);
@@ -193,6 +194,12 @@ pub(crate) fn narrow_comparisons(module: &Module<'_>) {
     unsafe { weft_narrow_clamps(module.as_mut_ptr()) };
     // SAFETY: as above.
     unsafe { weft_narrow_comparisons(module.as_mut_ptr()) };
+}
+
+/// Converts pairs of floats to 16-bit floats in one register by one instruction.
+pub(crate) fn pair_conversions(module: &Module<'_>) {
+    // SAFETY: the module is alive, and no other code uses it or its context.
+    unsafe { weft_pair_conversions(module.as_mut_ptr()) };
 }
 
 /// Prevents ptxas from unrolling loops whose counters it miscompiles.

@@ -137,6 +137,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
                 absolute::rewrite(cx.types.context, cx.module)?;
                 packed::split(cx.types.context, cx.module)?;
                 if cx.options.opt {
+                    shim::pair_conversions(cx.module);
                     shim::keep_in_branches(cx.module);
                 }
                 if cx.debug.is_some() {
