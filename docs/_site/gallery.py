@@ -39,6 +39,7 @@ TITLES = {
     "20_fit_heat": "A simulation that is fitted to measurements",
     "21_fit_splats": "A differentiable renderer",
     "22_warpgroup_matmul": "A matrix product by warpgroups",
+    "23_warpgroup_attention": "Attention by warpgroups",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.
