@@ -331,10 +331,19 @@ impl FnLowerer<'_> {
         }
         let mut items = vec![Value::Array(words.clone())];
         for index in indices {
-            let Index::At { expr, .. } = index else {
+            let Index::At { expr, known, .. } = index else {
                 let message = "a box of a tensor map is selected by integers, which do not count from the end";
                 return self.error(Code::BadIndex, span, message);
             };
+            let start = known.filter(|_| items.len() == of.sizes.len());
+            if let Some(start) = start.filter(|start| start * of.scalar.size_bytes() as i64 % BULK_ALIGN != 0) {
+                let message = format!(
+                    "the index of a box along the last dimension must be a multiple of {BULK_ALIGN} bytes: {start} \
+                     elements have {} bytes",
+                    start * of.scalar.size_bytes() as i64
+                );
+                return self.error(Code::BadIndex, span, message);
+            }
             items.push(Value::Scalar(*expr, Scalar::I64));
         }
         Value::Object(ObjectKind::MapBox(class), items)
@@ -362,15 +371,34 @@ impl FnLowerer<'_> {
         for data in [to.data, words.data, counter] {
             operands.push(self.byte_pointer(data, span));
         }
-        for index in items {
+        let last = of.sizes.len() - 1;
+        for (dim, index) in items.enumerate() {
             let Some(index) = self.number(&index, Scalar::I32, span) else { return Value::Poison };
-            operands.push(index);
+            operands.push(if dim == last { self.checked_start(index, of, span) } else { index });
         }
         let message = "the address that receives a box must be a multiple of 128 bytes";
         let copy = AsyncCopy::Box { dims: of.sizes.len() as u8 };
         self.checked_op(copy, operands, Exception::builtin("ValueError", message), span);
         self.align_shared(of.elements().saturating_mul(of.scalar.size_bytes()));
         Value::NONE
+    }
+}
+
+impl FnLowerer<'_> {
+    /// The index of a box along the last dimension. On the CPU, the thread ends if it is no multiple of 16 bytes, which
+    /// is an illegal instruction on a GPU.
+    fn checked_start(&mut self, index: ExprId, of: &BoxType, span: Span) -> ExprId {
+        let per_part = BULK_ALIGN / of.scalar.size_bytes() as i64;
+        if self.cx.ptx || per_part < 2 {
+            return index;
+        }
+        let index = self.b.temp(index, span);
+        let (value, mask) = (self.b.read(index, span), self.b.int(Scalar::I32, (per_part - 1).into(), span));
+        let (rest, zero) = (self.b.binary(BinaryOp::And, value, mask, span), self.b.int(Scalar::I32, 0, span));
+        let cond = self.b.compare(CompareOp::Ne, rest, zero, span);
+        let message = "the index of a box along the last dimension must be a multiple of 16 bytes";
+        self.end_thread_always_if(cond, Exception::builtin("ValueError", message), span);
+        self.b.read(index, span)
     }
 }
 

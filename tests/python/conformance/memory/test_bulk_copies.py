@@ -206,12 +206,12 @@ def kernel(boxes, first, out):
 @pytest.mark.parametrize(
     ("extents", "box", "first", "dtype", "swizzle"),
     [
-        ((300,), (160,), (200,), "uint8", None),
-        ((9, 24), (8, 16), (-2, 12), "int16", None),
+        ((300,), (160,), (208,), "uint8", None),
+        ((9, 24), (8, 16), (-2, 16), "int16", None),
         ((20, 64), (16, 32), (7, 32), "float32", 128),
         ((20, 64), (16, 32), (7, 40), "float16", 64),
         ((40, 16), (16, 4), (3, -2), "float64", 32),
-        ((4, 5, 12), (2, 3, 8), (3, -1, 6), "int32", None),
+        ((4, 5, 12), (2, 3, 8), (3, -1, 8), "int32", None),
         ((3, 4, 5, 8), (2, 2, 3, 4), (0, 1, 4, 6), "uint64", None),
         ((3, 2, 4, 5, 16), (2, 1, 2, 3, 16), (-1, 1, 3, 0, 0), "int8", None),
     ],
@@ -230,6 +230,14 @@ def test_boxes_of_each_type(extents, box, first, dtype, swizzle):
         if all(0 <= at < extent for at, extent in zip(place, extents, strict=True)):
             expected[index] = x[place]
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.cpu
+def test_a_box_that_begins_inside_of_a_part_of_16_bytes():
+    kernel = module(BOXES.format(shape=(4, 8), dtype="float32", swizzle="", nbytes=128)).kernel
+    boxes = cuda.tensor_map(cuda.to_device(np.zeros((8, 16), np.float32)), (4, 8))
+    with pytest.raises(ValueError, match="last dimension must be a multiple of 16 bytes"):
+        kernel[1, 32](boxes, (1, 2), np.zeros((4, 8), np.float32))
 
 
 def test_a_map_of_a_view():

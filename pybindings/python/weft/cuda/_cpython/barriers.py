@@ -94,6 +94,9 @@ class BoxMap:
         if len(first) != len(self.box):
             msg = f"a box has {len(self.box)} indices, not {len(first)}"
             raise IndexError(msg)
+        if int(first[-1]) * self.array.itemsize % _ALIGN:
+            msg = "the index of a box along the last dimension must be a multiple of 16 bytes"
+            raise ValueError(msg)
         return Box(self, tuple(int(each) for each in first))
 
 
