@@ -28,15 +28,16 @@ pub(super) fn streams(peeler: &Peeler<'_>, node: &Node) -> bool {
         let mut counts = BTreeSet::new();
         assigned_once(body, &mut counts);
         assigned_once(step, &mut counts);
-        let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::new());
+        let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::<(ExprId, ExprId)>::new());
         for_each_segment_of_iteration(body, &mut |segment| {
             carried.extend(&segment.store);
             for_each_stmt(&segment.body, &mut |stmt| {
                 for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
                     if let Class::Load(pointer) = function.class(id)
                         && let Some(base) = base_of_next_row(peeler, pointer, &counts)
+                        && !loaded.iter().any(|&(other, _)| same(function, pointer, other))
                     {
-                        loaded.push(base);
+                        loaded.push((pointer, base));
                     }
                 });
             });
@@ -45,7 +46,7 @@ pub(super) fn streams(peeler: &Peeler<'_>, node: &Node) -> bool {
         let is_loaded_again = loaded
             .iter()
             .enumerate()
-            .any(|(index, base)| loaded[..index].iter().any(|other| same(function, *base, *other)));
+            .any(|(index, &(_, base))| loaded[..index].iter().any(|&(_, other)| same(function, base, other)));
         // A loop inside may load the same elements again.
         return !loaded.is_empty() && loaded.len() >= carried.len() && !is_loaded_again;
     }

@@ -473,7 +473,9 @@ impl Maker<'_> {
         }
         let carries = nodes.iter().any(|node| carries(node, false));
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
-        if rows == 1 && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
+        // A loop around it in a block loads the same rows again.
+        let repeats_in_block = self.width == Strips::BLOCK_WIDTH && repeats;
+        if rows == 1 && !repeats_in_block && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
             return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
