@@ -14,6 +14,6 @@ fn main() {
     // The wheel's extension holds no code twice where no one compares addresses, and no string that ends another one.
     // Options of LLVM's linker, Rust's own on this target.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        println!("cargo:rustc-link-arg-cdylib=-Wl,--icf=safe,-O2");
+        println!("cargo:rustc-link-arg-cdylib=-Wl,--icf=safe,-O2,--bp-compression-sort=both");
     }
 }
