@@ -60,7 +60,9 @@ for found in gc.get_objects():
         continue
     for types in found.signatures:
         signature = f"void({', '.join(map(str, types))})"
-        plain = found.py_func.__qualname__ == found.__name__
+        # The command cannot find kernels that functions create, and adjoint kernels have more parameters.
+        of_program = len(types) == found.py_func.__code__.co_argcount
+        plain = of_program and found.py_func.__qualname__ == found.__name__
         asm = None if plain else found.inspect_asm(types)
         line = found.py_func.__code__.co_firstlineno
         kernels.append({"name": found.__name__, "signature": signature, "plain": plain, "asm": asm, "line": line})
