@@ -21,36 +21,50 @@ use crate::{
 /// Elements from which on a constant is the length of a matrix row that a strip does not access as a whole.
 const MIN_MATRIX_ROW: i128 = 1024;
 
-/// Whether a loop loads at least as many elements of matrix rows in an iteration as it changes values of a thread.
-pub(super) fn streams(peeler: &Peeler<'_>, node: &Node) -> bool {
+/// Whether all loops of some nodes load at least as many elements of matrix rows in an iteration as they change values of a
+/// thread, and no element again. A loop inside of a loop may load the same elements again.
+pub(super) fn all_stream(peeler: &Peeler<'_>, nodes: &[Node]) -> bool {
+    let mut loops = Vec::new();
+    outer_loops(nodes, &mut loops);
+    !loops.is_empty() && loops.into_iter().all(|(body, step)| streams(peeler, body, step))
+}
+
+/// Collects the bodies and the steps of the loops that are in no other loop.
+fn outer_loops<'a>(nodes: &'a [Node], loops: &mut Vec<(&'a [Node], &'a [Node])>) {
+    for node in nodes {
+        if let Node::Loop { body, step, .. } = node {
+            loops.push((body, step));
+        } else {
+            node.parts().into_iter().for_each(|part| outer_loops(part, loops));
+        }
+    }
+}
+
+fn streams(peeler: &Peeler<'_>, body: &[Node], step: &[Node]) -> bool {
     let Peeler { function, .. } = peeler;
-    if let Node::Loop { body, step, .. } = node {
-        let mut counts = BTreeSet::new();
-        assigned_once(body, &mut counts);
-        assigned_once(step, &mut counts);
-        let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::<(ExprId, ExprId)>::new());
-        for_each_segment_of_iteration(body, &mut |segment| {
-            carried.extend(&segment.store);
-            for_each_stmt(&segment.body, &mut |stmt| {
-                for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
-                    if let Class::Load(pointer) = function.class(id)
-                        && let Some(base) = base_of_next_row(peeler, pointer, &counts)
-                        && !loaded.iter().any(|&(other, _)| same(function, pointer, other))
-                    {
-                        loaded.push((pointer, base));
-                    }
-                });
+    let mut counts = BTreeSet::new();
+    assigned_once(body, &mut counts);
+    assigned_once(step, &mut counts);
+    let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::<(ExprId, ExprId)>::new());
+    for_each_segment_of_iteration(body, &mut |segment| {
+        carried.extend(&segment.store);
+        for_each_stmt(&segment.body, &mut |stmt| {
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                if let Class::Load(pointer) = function.class(id)
+                    && let Some(base) = base_of_next_row(peeler, pointer, &counts)
+                    && !loaded.iter().any(|&(other, _)| same(function, pointer, other))
+                {
+                    loaded.push((pointer, base));
+                }
             });
         });
-        // A strip finds rows that other iterations have loaded in the nearest cache.
-        let is_loaded_again = loaded
-            .iter()
-            .enumerate()
-            .any(|(index, &(_, base))| loaded[..index].iter().any(|&(_, other)| same(function, base, other)));
-        // A loop inside may load the same elements again.
-        return !loaded.is_empty() && loaded.len() >= carried.len() && !is_loaded_again;
-    }
-    node.parts().into_iter().flatten().any(|part| streams(peeler, part))
+    });
+    // A strip finds rows that other iterations have loaded in the nearest cache.
+    let is_loaded_again = loaded
+        .iter()
+        .enumerate()
+        .any(|(index, &(_, base))| loaded[..index].iter().any(|&(_, other)| same(function, base, other)));
+    !loaded.is_empty() && loaded.len() >= carried.len() && !is_loaded_again
 }
 
 /// Calls a function for the segments of one iteration of a loop, also for those in branches on which the block agrees.

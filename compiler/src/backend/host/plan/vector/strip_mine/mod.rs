@@ -19,8 +19,8 @@
 //! guard. With strided accesses, conditions of a segment on which the whole block agrees become branches of the strip. A
 //! loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
 //!
-//! Does not pay for a loop in which each iteration accesses another row of a matrix, and loads as many elements as each
-//! thread carries values. Memory limits such a loop, and a strip accesses only a few cache lines of a row before the next
+//! Does not pay for loops in which each iteration accesses another row of a matrix, and loads as many elements as it changes
+//! values of a thread. Memory limits such a loop, and a strip accesses only a few cache lines of a row before the next
 //! one. In a loop over the whole row, the hardware prefetches, and the carried values remain in the nearest cache.
 //!
 //! Otherwise pays if the nodes have a loop, and if a strip has several rows, threads carry values over iterations,
@@ -44,7 +44,7 @@ use crate::{
     ir::{ExprId, LocalId},
     source::Span,
 };
-use accesses::{share_loads, streams};
+use accesses::{all_stream, share_loads};
 pub(crate) use loops_in_strips::{
     are_in_strips, are_transposed, exit_assignments_are_in_strips, masked_loops_are_in_strips, masked_loops_are_in_warp,
 };
@@ -475,7 +475,7 @@ impl Maker<'_> {
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
         // A loop around it in a block loads the same rows again.
         let repeats_in_block = self.width == Strips::BLOCK_WIDTH && repeats;
-        if rows == 1 && !repeats_in_block && has_plain_lanes && nodes.iter().any(|node| streams(self.peeler, node)) {
+        if rows == 1 && !repeats_in_block && has_plain_lanes && all_stream(self.peeler, nodes) {
             return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
