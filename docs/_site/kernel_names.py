@@ -33,6 +33,7 @@ BY_HAND = {
     "weft.cuda.local.array": "shape, dtype",
     "weft.cuda.const.array_like": "a",
     "weft.cuda.literal_unroll": "items",
+    "weft.cuda.stop_gradient": "x",
 }
 BY_HAND_OBJECTS = {
     "weft.cuda.threadIdx": "The thread's index in its block: `x`, `y`, `z`.",
