@@ -38,7 +38,7 @@ use crate::{
                 position::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
             },
-            plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only},
+            plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only, is_vectorized_with_math},
         },
         llvm::{LoopTargets, Result, internal},
     },
@@ -208,13 +208,16 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             self.emitter.builder.position_at_end(end);
             return Ok(());
         }
+        let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
+        let inlines_math = is_parallel && !segment.scatters && is_vectorized_with_math(self.emitter.function, body);
+        let inlines_math = self.emitter.inlines_math.replace(inlines_math);
         let (head, back) = self.counted_by("x", step, bounds, |this, x| {
             let thread = count(&this.emitter, first_thread, x)?;
             this.set_thread([x, y, z]);
             this.thread(segment, body, thread, None)?;
             if looks { this.hooks.look_up(&this.emitter) } else { Ok(()) }
         })?;
-        let is_parallel = segment.parallel && self.hooks.seen.get().is_none();
+        self.emitter.inlines_math.set(inlines_math);
         let shape = if segment.scatters {
             Shape::Single
         } else if counts_only(self.emitter.function, body) {

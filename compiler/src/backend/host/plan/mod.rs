@@ -38,6 +38,7 @@ pub(crate) use crate::backend::host::plan::{
     analysis::{
         histograms::counts_only,
         strides::{Form, Forms},
+        vectorizable::is_vectorized_with_math,
         yield_points::Polling,
     },
     plan_ir::{

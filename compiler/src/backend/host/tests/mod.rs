@@ -10,6 +10,7 @@ mod large;
 mod lockstep;
 mod order;
 mod polling;
+mod refused;
 mod small;
 mod steady_state;
 mod swaps;

@@ -151,15 +151,32 @@ pub(crate) fn is_unit_stride_or_uniform(forms: &Forms<'_>, pointer: ExprId) -> b
 
 /// Whether a loop calls math functions other than those of a few instructions.
 pub(crate) fn calls_math(function: &Function, block: &[Stmt]) -> bool {
-    let mut calls_math = false;
+    math_calls(function, block) > 0
+}
+
+/// The number of calls of math functions that are more than a few instructions.
+pub(crate) fn math_calls(function: &Function, block: &[Stmt]) -> usize {
+    let mut calls = 0;
     for_each_stmt(block, &mut |stmt| {
         for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
             if let Class::Arith(Arith::Math(of, _)) = function.class(id) {
-                calls_math |= !is_short_math(of);
+                calls += usize::from(!is_short_math(of));
             }
         });
     });
-    calls_math
+    calls
+}
+
+/// Largest number of calls of math functions of a thread loop that are inlined. Each is up to 300 instructions.
+pub(crate) const MAX_INLINED_MATH: usize = 8;
+
+/// Whether LLVM can vectorize a thread loop with this body once its math functions are inlined: the body has no loop,
+/// and few calls. LLVM inlines a large function by itself only where it is called once, and vectorizes no loop with
+/// calls.
+pub(crate) fn is_vectorized_with_math(function: &Function, body: &[Stmt]) -> bool {
+    let mut loops = false;
+    for_each_stmt(body, &mut |stmt| loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
+    !loops && math_calls(function, body) <= MAX_INLINED_MATH
 }
 
 /// Whether a math function is a few instructions.

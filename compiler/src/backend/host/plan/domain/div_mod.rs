@@ -18,16 +18,18 @@
 //! blocks have this property.
 //!
 //! Pays if all divisors that split a row (all but those of quotients) are at least [`SHORTEST_PART`]. The launch
-//! chooses between the copy and the original body (loop versioning).
+//! chooses between the copy and the original body (loop versioning), unless a divisor is a smaller constant. Pays only if
+//! an address or a condition depends on a quotient or remainder: LLVM vectorizes other uses as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     analysis::{Rematerializable, same},
     backend::host::plan::plan_ir::{Dividend, Division, Quotients},
     ir::{
         BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, LocalId, Module,
-        SpecialRegister, Stmt, StmtKind, Type, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
+        SpecialRegister, Stmt, StmtKind, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt,
+        for_each_stmt,
     },
     normalize::{drop_unread::drop_unread, fold_constants::is_division, unroll},
 };
@@ -52,7 +54,7 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
             divides |= is_division(&function.exprs[id].kind);
         });
     });
-    if !divides || exprs > MAX_EXPRS || others_ask(module) {
+    if !divides || exprs > MAX_EXPRS || others_ask(module) || !selects(function, body) {
         return None;
     }
     let (locals, before) = (function.locals.len(), function.exprs.len());
@@ -65,7 +67,12 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     let (first, unlike) = (rewrite.first, rewrite.unlike);
     let divisions = std::mem::take(&mut rewrite.divisions);
     drop_unread(function, &mut then);
-    let (Some(first), false, false) = (first, unlike, divisions.is_empty() || asks_for_place(function, &then)) else {
+    let is_short = |of: &Division| {
+        let by = function.int(of.by);
+        !matches!(of.dividend, Dividend::Quotient(_)) && by.is_some_and(|by| by < SHORTEST_PART)
+    };
+    let refused = divisions.is_empty() || divisions.iter().any(is_short) || asks_for_place(function, &then);
+    let (Some(first), false, false) = (first, unlike, refused) else {
         function.locals.truncate(locals);
         function.exprs.truncate(before);
         return None;
@@ -81,6 +88,38 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
     let otherwise = std::mem::take(body);
     body.push(Stmt { kind: StmtKind::If { cond: is_worth, then, otherwise }, span });
     Some(Quotients { first, is_worth, divisions })
+}
+
+/// `true` if an address, a condition or an argument of a call depends on a quotient or remainder, directly or through
+/// locals.
+fn selects(function: &Function, body: &Block) -> bool {
+    let mut derived = BTreeSet::new();
+    let depends = |derived: &BTreeSet<LocalId>, id: ExprId| {
+        let of = function.local(id);
+        is_division(&function.exprs[id].kind) || of.is_some_and(|local| derived.contains(&local))
+    };
+    loop {
+        let before = derived.len();
+        for_each_stmt(body, &mut |stmt| {
+            let mut found = false;
+            for_each_expr_of_stmt(function, &stmt.kind, &mut |id| found |= depends(&derived, id));
+            if found {
+                derived.extend(stmt.kind.assigned());
+            }
+        });
+        if derived.len() == before {
+            break;
+        }
+    }
+    let mut selects = false;
+    for_each_stmt(body, &mut |stmt| {
+        let all = matches!(stmt.kind, StmtKind::If { .. } | StmtKind::Call { .. });
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| match function.class(id) {
+            Class::Address { by, .. } => for_each_expr(function, by, &mut |part| selects |= depends(&derived, part)),
+            Class::Arith(_) | Class::Leaf(_) | Class::Load(_) => selects |= all && depends(&derived, id),
+        });
+    });
+    selects
 }
 
 /// `true` if a function other than the kernel reads its position along `x`.

@@ -36,8 +36,8 @@ use crate::{
         analysis::{
             candidates::{self, uniformity},
             recurrences,
-            structure::{counter, cut_here, decremented, induction_variable, list_at},
-            vectorizable::{access_patterns, calls_math, division, rows_share},
+            structure::{OTHERWISE, counter, cut_here, decremented, induction_variable, list_at},
+            vectorizable::{MAX_INLINED_MATH, access_patterns, division, math_calls, rows_share},
         },
         plan_ir::{CountMasks, InterchangedLoops, LaneTripCounts, Refusal, Refused, Transformation},
     },
@@ -134,6 +134,25 @@ fn short_trip_count(function: &Function, before: &[Stmt], body: &[Stmt], step: &
     trip_count
 }
 
+/// Whether all loops of a list have a short constant trip count, except for a loop and those around it. `path` leads to that
+/// loop.
+fn others_are_short(function: &Function, list: &[Stmt], path: Option<&[usize]>) -> bool {
+    list.iter().enumerate().all(|(index, stmt)| {
+        let Some(blocks) = stmt.kind.blocks() else { return true };
+        let paths = [index, index | OTHERWISE].map(|here| match path {
+            Some([next, rest @ ..]) if *next == here => Some(rest),
+            Some(_) | None => None,
+        });
+        let is_around = paths.iter().any(Option::is_some);
+        let is_short = if let StmtKind::Loop { body, step } = &stmt.kind {
+            is_around || short_trip_count(function, list.get(..index).unwrap_or_default(), body, step).is_some()
+        } else {
+            true
+        };
+        is_short && blocks.into_iter().zip(paths).all(|(block, path)| others_are_short(function, block, path))
+    })
+}
+
 /// A loop that was interchanged.
 struct InterchangedLoop {
     counter: Option<LocalId>,
@@ -158,6 +177,7 @@ fn interchange_uniform(
     masks: CountMasks,
 ) -> Result<InterchangedLoop, Option<Refusal>> {
     let InterchangeKinds { strided: may_stride, math: may_compute, .. } = kinds;
+    let only_short = others_are_short(function, body, Some(path));
     let mut attempt = body.clone();
     let (&index, outer) = path.split_last().ok_or(None)?;
     let list = list_at(&mut attempt, outer).and_then(|list| list.split_at_mut_checked(index));
@@ -166,10 +186,15 @@ fn interchange_uniform(
     };
     let counts = counter(function, iteration, step);
     let counter = induction_variable(function, iteration, step);
-    let calls_math = may_compute && calls_math(function, iteration);
+    let math_calls = math_calls(function, iteration);
+    let calls_math = may_compute && math_calls > 0;
     // LLVM does not vectorize a loop that it has unrolled if the threads leave it by another exit.
     let has_exits = iteration.get(1..).is_some_and(|rest| escapes(rest).breaks);
-    let trip_count = short_trip_count(function, before, iteration, step).filter(|_| !calls_math && !has_exits);
+    // LLVM unrolls a loop with few math functions and vectorizes its copies, unless another loop stays in the region.
+    let is_inlined =
+        |trip_count: i128| !calls_math || (trip_count * math_calls as i128 <= MAX_INLINED_MATH as i128 && only_short);
+    let trip_count =
+        short_trip_count(function, before, iteration, step).filter(|&count| !has_exits && is_inlined(count));
     let is_short = trip_count.is_some();
     // [`rows_share`] is tested below, because it takes longer. The trip count of a tile loop is about the length of a
     // row; a shorter row does not fill a strip.
