@@ -7,7 +7,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::{
     header::Header,
-    support::{assert_snapshot, files, read, stem, weft_in},
+    support::{assert_snapshot, code, files, read, stem, weft_in},
 };
 
 /// Passes without a kernel, with the reason.
@@ -137,4 +137,42 @@ fn settings_select_passes() {
     let printed = |name: &str| (name == "WEFT_PRINT_AFTER").then(|| "guard".into());
     let ran = weft_in(printed, &arguments);
     assert!(ran.code == 2 && ran.stderr.contains("there is no pass `guard`; the passes are "), "{}", ran.stderr);
+}
+
+/// The names of the legality conditions in the code of the planner.
+fn conditions() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for path in files(&["compiler/src/backend/host/plan"], "rs") {
+        let text = code(&path);
+        for (_, after) in text.match_indices("legal!(").map(|(at, found)| text.split_at(at + found.len())) {
+            let name = after.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
+            names.extend(name.map(|(name, _)| name.to_owned()));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_legality_condition_has_a_row() {
+    let table = read("tests/legality/conditions.txt");
+    let rows = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut rest = conditions();
+    for row in rows {
+        let [name, protects, test] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}: not three columns")
+        };
+        assert!(rest.remove(name), "{name}: no pass has this condition, or there are two rows");
+        assert!(!protects.is_empty(), "{name}");
+        let Some((path, node)) = test.split_once(".py::") else {
+            let function = test.rsplit("::").next().unwrap_or_default();
+            let is_test = files(&["compiler/src/backend/host"], "rs")
+                .iter()
+                .any(|path| read(path).contains(&format!("#[test]\nfn {function}()")));
+            assert!(test == "open" || is_test, "{name}: there is no test `{test}`");
+            continue;
+        };
+        let function = node.split(['[', ' ']).next().unwrap_or_default();
+        assert!(read(&format!("{path}.py")).contains(&format!("def {function}(")), "{name}: there is no test `{test}`");
+    }
+    assert!(rest.is_empty(), "conditions without a row in tests/legality/conditions.txt: {rest:?}");
 }

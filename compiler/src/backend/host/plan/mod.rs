@@ -15,6 +15,9 @@
 //! [`Plan::traced`] plans again without a transformation if a later pass did not support it, until the plan does not
 //! change.
 
+#[macro_use]
+mod legality;
+
 pub(crate) mod analysis;
 pub(crate) mod cx;
 pub(crate) mod domain;
@@ -123,7 +126,7 @@ impl Plan {
             let interchanged_loops = interchanged.counters.len();
             let InterchangedLoops { strided, tiles, strided_math, lane_trip_counts, .. } = interchanged;
             let lane_trip_counts: Vec<LocalId> = lane_trip_counts.iter().map(|counts| counts.counter).collect();
-            if !strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts) {
+            if !legal!("lane_trip_counts.transposed", strip_mine::are_transposed(&plan.cut.nodes, &lane_trip_counts)) {
                 let otherwise = Some(Refusal::NotTransposed);
                 abandoned.extend(remarks::without_strips(&plan, &lane_trip_counts, otherwise));
                 options.lane_trip_counts = false;
@@ -140,8 +143,10 @@ impl Plan {
             } else {
                 strip_mine::masked_loops_are_in_strips(nodes, &plan.masked_loops)
             };
+            let holds_left = legal!("masked_exits.in-strips", holds_left);
             // A warp is one strip.
             let holds_exits = plan.warp_blocks || strip_mine::exit_assignments_are_in_strips(nodes, &plan.masked_loops);
+            let holds_exits = legal!("masked_exits.exits-in-strips", holds_exits);
             let next = PlanOptions {
                 strided: options.strided && strip_mine::are_in_strips(&plan.cut.nodes, &strided),
                 masked_loops: match options.masked_loops.filter(|_| holds_left) {

@@ -889,7 +889,7 @@ fn interchange_loops(cx: &mut Cx) {
     };
     cx.interchanged = interchange::interchange_loops(&mut cx.function, &mut cx.body, kinds, form::masks);
     cx.plan.record.refuse(std::mem::take(&mut cx.interchanged.refused));
-    if cx.interchanged.may_wrap {
+    if !legal!("merge_blocks.wrapping-row", !cx.interchanged.may_wrap) {
         cx.plan.merged_size = cx.plan.merged_size.min(MergedSize::BlockRow);
     }
     cx.plan.rewrites.add_interchanged(&cx.interchanged);
@@ -928,7 +928,7 @@ fn form_regions(cx: &mut Cx) {
         cx.plan.cut = form::whole(body, cx.is_choice());
     }
     cx.plan.fixed = fixed;
-    cx.rejects_warp_regions = !warp_regions::are_uniform(&cx.plan.cut);
+    cx.rejects_warp_regions = !legal!("warp_regions.uniform", warp_regions::are_uniform(&cx.plan.cut));
     cx.rejects_coalescing = coalesce::set_shapes(&cx.coalesced, &mut cx.plan.cut.nodes).is_none();
     cx.plan.record.add_coalesced(cx.coalesced.iter().map(|of| of.span));
     cx.plan.rewrites.add("loop-coalescing", !cx.coalesced.is_empty());

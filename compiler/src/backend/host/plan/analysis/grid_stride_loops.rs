@@ -149,10 +149,11 @@ impl Search<'_> {
         let StmtKind::Assign(local, sum) = increment.kind else { return None };
         let by = self.increment(local, sum)?;
         let ways_out = escapes(rest);
-        if ways_out.breaks || ways_out.returns || (ways_out.continues && step.is_empty()) {
-            return None;
-        }
-        if rest.iter().any(holds_barrier) || self.function.locals[local].ty != Type::I64 {
+        if !legal!("grid_stride.one-exit", !ways_out.breaks && !ways_out.returns)
+            || !legal!("grid_stride.increment-runs", !ways_out.continues || !step.is_empty())
+            || !legal!("grid_stride.no-barrier", !rest.iter().any(holds_barrier))
+            || !legal!("grid_stride.wide-index", self.function.locals[local].ty == Type::I64)
+        {
             return None;
         }
         let (op, bound) = self.exit(test, local)?;
@@ -164,7 +165,7 @@ impl Search<'_> {
         for_each_mention(self.function, std::slice::from_ref(&list[at]), &mut |seen| {
             inside += u32::from(seen == local);
         });
-        if self.counts[local.index()] != (2, inside + 1) {
+        if !legal!("grid_stride.index-in-loop", self.counts[local.index()] == (2, inside + 1)) {
             return None;
         }
         let most_above_first = MAX_THREADS as i64;
@@ -179,18 +180,19 @@ impl Search<'_> {
         for_each_stmt(&list[init..=at], &mut |stmt| {
             stmt.kind.assigned().iter().for_each(|local| changes[local.index()] = true);
         });
-        let stays = |local: LocalId| self.is_shared(local) && !changes[local.index()];
+        let stays = |local: LocalId| self.is_shared(local) && legal!("grid_stride.unchanged", !changes[local.index()]);
         let forms = self.forms(&stays);
-        let along_x = forms.form(first) == Form::Step && !self.fixed.dependence(self.function, first).row;
+        let along_x = forms.form(first) == Form::Step
+            && legal!("grid_stride.same-first-row", !self.fixed.dependence(self.function, first).row);
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
-        if !(same(bound) && same(by)) {
+        if !legal!("grid_stride.uniform-bound", same(bound)) || !legal!("grid_stride.uniform-step", same(by)) {
             return None;
         }
         if along_x {
             return Some(strided);
         }
         let most_above_first = self.most_above_first(first, &stays)?;
-        if !(1..=MAX_ABOVE_FIRST).contains(&most_above_first) {
+        if !legal!("grid_stride.near-first", (1..=MAX_ABOVE_FIRST).contains(&most_above_first)) {
             return None;
         }
         self.has_contiguous_rows(&strided.rest).then_some(Strided { most_above_first, ..strided })
@@ -230,7 +232,9 @@ impl Search<'_> {
     fn factor(&self, id: ExprId) -> Option<i64> {
         let id = self.fixed.resolve(self.function, id);
         match self.kind(id) {
-            ExprKind::Const(Const::Int(value)) => i64::try_from(*value).ok().filter(|&value| value > 0),
+            ExprKind::Const(Const::Int(value)) => {
+                i64::try_from(*value).ok().filter(|&value| legal!("grid_stride.positive-factor", value > 0))
+            }
             ExprKind::Special(SpecialRegister::BlockDim(_)) => Some(MAX_THREADS as i64),
             ExprKind::Convert(a) if self.function.exprs[id].ty == Type::I64 => self.factor(*a),
             ExprKind::Const(_)
@@ -326,7 +330,7 @@ impl Search<'_> {
     }
 
     fn positive(&self, id: ExprId) -> bool {
-        self.constant_factor(id, 16).is_some_and(|factor| factor <= MAX_STEP)
+        self.constant_factor(id, 16).is_some_and(|factor| legal!("grid_stride.small-step", factor <= MAX_STEP))
     }
 
     /// The value of a positive integer if all extents of the block and of the grid in it are one. `None` if it may not
@@ -336,7 +340,9 @@ impl Search<'_> {
         let of = |id: ExprId| self.constant_factor(id, depth);
         let is_wide = self.function.exprs[id].ty == Type::I64;
         match self.function.class(id) {
-            Class::Leaf(Leaf::Const(Const::Int(value))) => (value > 0).then_some(value),
+            Class::Leaf(Leaf::Const(Const::Int(value))) => {
+                legal!("grid_stride.positive-step", value > 0).then_some(value)
+            }
             Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => Some(1),
             Class::Leaf(Leaf::Local(local)) => of(self.fixed.value(local)?),
             Class::Arith(Arith::Convert(a)) if is_wide && self.function.exprs[a].ty == Type::I32 => of(a),

@@ -88,7 +88,7 @@ fn divided(function: &Function, body: &Block, passes: Passes) -> Option<(Functio
     peeler.peel(&mut segment);
     (passes.find_steady_state)(&mut peeler, &mut segment);
     let Piece { guard: inner, body: mut inside } = segment.split.take()?.pieces.pop()?;
-    if escapes(&inside).any() || escapes(&segment.body).any() {
+    if !legal!("boundary.no-jump", !escapes(&inside).any() && !escapes(&segment.body).any()) {
         return None;
     }
     let all = segment.guard.take().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Conds<'_> {
             all = self.both(all, cond);
         }
         for &Range { value, op, bound, times, plus: _, wraps } in &guard.ranges {
-            if times != 1 || wraps {
+            if times != 1 || !legal!("boundary.no-wrap", !wraps) {
                 return None;
             }
             let (value, bound) = (self.plain(value)?, self.plain(bound)?);

@@ -44,14 +44,15 @@ fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option
     let mut parts = SplitCondition::default();
     forms.split(cond, false, &mut parts);
     let &[range] = parts.guard.ranges.as_slice() else { return None };
-    let plain = range.times == 1 && range.plus == 0 && !range.wraps;
+    let plain = range.times == 1 && range.plus == 0 && legal!("conjunction.no-wrap", !range.wraps);
     let long = [range.value, range.bound].iter().all(|&id| function.exprs[id].ty == Type::I64);
     let one_sided = match range.op {
         CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => true,
         CompareOp::Eq | CompareOp::Ne => false,
     };
-    let whole = parts.residual.is_empty() && !parts.guard.rows.is_empty();
-    (whole && plain && long && one_sided).then_some((range, parts.guard.rows))
+    let whole = legal!("conjunction.no-residual", parts.residual.is_empty()) && !parts.guard.rows.is_empty();
+    (whole && plain && legal!("conjunction.wide", long) && legal!("conjunction.one-sided", one_sided))
+        .then_some((range, parts.guard.rows))
 }
 
 /// The comparison of the range's value with its bound if all conditions on the row hold, and with a bound that no value

@@ -54,7 +54,8 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
             divides |= is_division(&function.exprs[id].kind);
         });
     });
-    if !divides || exprs > MAX_EXPRS || others_ask(module) || !selects(function, body) {
+    let kernel_only = legal!("div_mod.kernel-only", !others_ask(module));
+    if !divides || exprs > MAX_EXPRS || !kernel_only || !selects(function, body) {
         return None;
     }
     let (locals, before) = (function.locals.len(), function.exprs.len());
@@ -71,7 +72,9 @@ pub(crate) fn copy(module: &Module, function: &mut Function, body: &mut Block) -
         let by = function.int(of.by);
         !matches!(of.dividend, Dividend::Quotient(_)) && by.is_some_and(|by| by < SHORTEST_PART)
     };
-    let refused = divisions.is_empty() || divisions.iter().any(is_short) || asks_for_place(function, &then);
+    let unlike = !legal!("div_mod.one-index", !unlike);
+    let reads_place = !legal!("div_mod.index-only", !asks_for_place(function, &then));
+    let refused = divisions.is_empty() || divisions.iter().any(is_short) || reads_place;
     let (Some(first), false, false) = (first, unlike, refused) else {
         function.locals.truncate(locals);
         function.exprs.truncate(before);
@@ -178,7 +181,7 @@ impl Rewrite<'_> {
         for stmt in block {
             let kind = match &stmt.kind {
                 StmtKind::Assign(local, value) => {
-                    let part = self.dividend(*value).filter(|_| self.once.contains(local));
+                    let part = self.dividend(*value).filter(|_| legal!("div_mod.one-value", self.once.contains(local)));
                     let value = self.expr(*value);
                     if let Some(part) = part {
                         self.parts.insert(*local, part);

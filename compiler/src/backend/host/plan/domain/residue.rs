@@ -116,11 +116,11 @@ pub(crate) fn modular(forms: &Forms<'_>, cond: ExprId, negated: bool) -> Option<
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
     };
     let (value, modulus) = remainder_of(forms, forms.known(remainder))?;
-    if residue.is_some_and(|residue| forms.form(residue) != Form::Same) {
+    if !legal!("residue.uniform-residue", residue.is_none_or(|residue| forms.form(residue) == Form::Same)) {
         return None;
     }
     let is_bit = residue.is_none_or(|residue| is_bit(forms, residue));
-    let fits = !other || (modulus == Modulus::Constant(2) && is_bit);
+    let fits = legal!("residue.one-class", !other || (modulus == Modulus::Constant(2) && is_bit));
     fits.then_some(Modular { value, modulus, residue, other })
 }
 
@@ -131,7 +131,7 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
         Class::Arith(Arith::Binary(BinaryOp::ModNonneg | BinaryOp::FloorMod, value, by)) => {
             let modulus = match function.int(by) {
                 Some(by) if (1..=MAX_MODULUS).contains(&by) => Modulus::Constant(i64::try_from(by).ok()?),
-                None if forms.form(by) == Form::Same => Modulus::Same(by),
+                None if legal!("residue.uniform-modulus", forms.form(by) == Form::Same) => Modulus::Same(by),
                 Some(_) | None => return None,
             };
             (value, modulus)
@@ -139,14 +139,15 @@ fn remainder_of(forms: &Forms<'_>, remainder: ExprId) -> Option<(ExprId, Modulus
         Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => {
             let (value, mask) = if function.int(a).is_some() { (b, a) } else { (a, b) };
             let modulus = function.int(mask)? + 1;
-            if !(2..=MAX_MODULUS).contains(&modulus) || modulus & (modulus - 1) != 0 {
+            if !(2..=MAX_MODULUS).contains(&modulus) || !legal!("residue.low-bits", modulus & (modulus - 1) == 0) {
                 return None;
             }
             (value, Modulus::Constant(i64::try_from(modulus).ok()?))
         }
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => return None,
     };
-    (forms.form(value) == Form::Step && !forms.wraps(value)).then_some((value, modulus))
+    (legal!("residue.unit-stride", forms.form(value) == Form::Step) && legal!("residue.no-wrap", !forms.wraps(value)))
+        .then_some((value, modulus))
 }
 
 /// `true` if an integer is 0 or 1.

@@ -133,7 +133,8 @@ fn range(value: ExprId, op: CompareOp, bound: ExprId) -> Range {
 fn not_negative(peeler: &mut Peeler<'_>, body: &[Stmt], ranges: &mut Vec<Range>) -> bool {
     let (mut indices, mut simple) = (Vec::new(), true);
     for_each_stmt(body, &mut |stmt| {
-        simple &= matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        let is_plain = matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. });
+        simple &= legal!("scaled.each-thread-once", is_plain);
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |id| {
             if let ExprKind::Wrap { index, .. } = peeler.function.exprs[id].kind {
                 indices.push((id, index));
@@ -235,7 +236,7 @@ fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
 /// How a value changes from thread to thread; a value that may wrap counts as [`Form::Other`].
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     peeler.with_forms(|forms| match forms.form(id) {
-        Form::Step if forms.wraps(id) => Form::Other,
+        Form::Step if !legal!("scaled.no-wrap", !forms.wraps(id)) => Form::Other,
         form @ (Form::Same | Form::Step | Form::Other) => form,
     })
 }
@@ -263,7 +264,7 @@ fn affine(
     }
     if let Some(local) = peeler.function.local(root) {
         // A local that is live across a barrier may still have the value of an earlier segment.
-        if peeler.live_across.contains(&local) {
+        if !legal!("scaled.own-value", !peeler.live_across.contains(&local)) {
             return None;
         }
         let value = named.get(&local).copied().unwrap_or_else(|| peeler.fixed.value(local));

@@ -44,7 +44,8 @@ enum Dependence {
 /// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may not
 /// be merged.
 pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
-    if effects.iter().any(|effects| effects.synchronizes()) || !may_move_all(module) {
+    let waits = effects.iter().any(|effects| effects.synchronizes());
+    if !legal!("merge_blocks.no-synchronization", !waits) || !legal!("merge_blocks.movable", may_move_all(module)) {
         return None;
     }
     let mut extents = Extents::new();
@@ -55,7 +56,7 @@ pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
     }
     extents.sort_unstable();
     extents.dedup();
-    (extents.len() < 2).then_some(extents)
+    legal!("merge_blocks.one-extent", extents.len() < 2).then_some(extents)
 }
 
 struct Walk<'a> {
@@ -94,18 +95,22 @@ impl<'a> Walk<'a> {
                 break;
             }
         }
-        let mut stays = stable && !self.dependences.contains(&Dependence::Other);
+        let mut stays = legal!("merge_blocks.stable", stable);
+        stays &= legal!("merge_blocks.locals", !self.dependences.contains(&Dependence::Other));
         self.known.fill(None);
         for_each_stmt(&self.function.body, &mut |stmt| {
             let assigns = matches!(stmt.kind, StmtKind::Assign(..));
             for root in stmt.kind.exprs() {
                 stays &= match self.dependence(root) {
                     Dependence::Grid | Dependence::Extent => true,
-                    Dependence::Thread | Dependence::Block | Dependence::First => assigns,
+                    Dependence::Thread | Dependence::Block | Dependence::First => {
+                        legal!("merge_blocks.index-parts", assigns)
+                    }
                     Dependence::Other => false,
                 };
                 for_each_expr(self.function, root, &mut |id| {
-                    stays &= self.dependence(id) != Dependence::Other && !self.is_of_block(id);
+                    stays &= legal!("merge_blocks.grid-index", self.dependence(id) != Dependence::Other);
+                    stays &= legal!("merge_blocks.shared-memory", !self.is_of_block(id));
                 });
             }
         });
@@ -114,7 +119,7 @@ impl<'a> Walk<'a> {
 
     /// Joins the dependences of the values that are assigned to a local.
     fn join(&self, local: LocalId, assigned: &[u32], value: Dependence) -> Dependence {
-        if assigned[local.index()] == 1 {
+        if legal!("merge_blocks.one-assignment", assigned[local.index()] == 1) {
             return value;
         }
         match (self.dependences[local.index()], value) {
@@ -154,7 +159,6 @@ impl<'a> Walk<'a> {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Dependence::Thread,
             Class::Leaf(Leaf::Special(SpecialRegister::BlockIdx(0))) => Dependence::Block,
             Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => Dependence::Extent,
-            Class::Leaf(Leaf::Special(SpecialRegister::LaneId)) => Dependence::Other,
             Class::Leaf(Leaf::Local(local)) => self.dependences[local.index()],
             Class::Leaf(_) => Dependence::Grid,
             Class::Arith(Arith::Convert(a)) => match self.dependence(a) {
@@ -203,7 +207,8 @@ impl<'a> Walk<'a> {
                     (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
                     (dependence @ (Dependence::Thread | Dependence::First), Dependence::Grid | Dependence::Extent)
                     | (Dependence::Grid | Dependence::Extent, dependence @ (Dependence::Thread | Dependence::First))
-                        if ty == Type::I64 && self.wraps(id) =>
+                        if legal!("merge_blocks.wide-sum", ty == Type::I64)
+                            && legal!("merge_blocks.wrapping-sum", self.wraps(id)) =>
                     {
                         dependence
                     }

@@ -36,7 +36,10 @@ const STRIDED_SHARED_COST: u64 = 4;
 /// `threadIdx.x`, or if no other axis is cheaper.
 pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
     let independent = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
-    if !effects.iter().all(independent) || !thread_order::may_move_all(module) {
+    let is_ordered = !effects.iter().all(independent);
+    if !legal!("permute_axes.block-scope", !is_ordered)
+        || !legal!("permute_axes.movable", thread_order::may_move_all(module))
+    {
         return 0;
     }
     let function = &module.functions[kernel];

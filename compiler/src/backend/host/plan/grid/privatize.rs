@@ -57,7 +57,7 @@ pub(crate) fn rewrite(module: &mut Module, function: &mut Function, body: &mut B
     let accumulated: Vec<LocalId> = only_accumulated(module)
         .into_iter()
         .flat_map(|only| function.params.iter().copied().zip(only))
-        .filter_map(|(param, only)| only.then_some(param))
+        .filter_map(|(param, only)| legal!("privatize.only-accumulated", only).then_some(param))
         .collect();
     let Some(kernel) = module.kernel.filter(|_| !accumulated.is_empty()) else { return Vec::new() };
     let known =
@@ -186,7 +186,7 @@ fn always(function: &mut Function, fixed: &Rematerializable, found: &[Privatized
     for stmt in body {
         let span = stmt.span;
         if let StmtKind::If { cond, then, otherwise } = &mut stmt.kind
-            && otherwise.is_empty()
+            && legal!("privatize.no-else", otherwise.is_empty())
             && let [Stmt { kind: step @ StmtKind::Op { .. }, .. }] = then.as_mut_slice()
             && adds_to_one(function, found, step)
             && is_loaded(function, fixed, *cond)
@@ -227,9 +227,12 @@ fn adds_to_one(function: &Function, found: &[Privatized], step: &StmtKind) -> bo
             Accumulation::Sum | Accumulation::Or | Accumulation::Xor => one.element.is_int(),
             Accumulation::And | Accumulation::Max | Accumulation::Min => false,
         };
-        zero_is_nothing && function.exprs[base].kind == ExprKind::SharedBase(one.array)
+        legal!("privatize.neutral-zero", zero_is_nothing)
+            && legal!("privatize.copy", function.exprs[base].kind == ExprKind::SharedBase(one.array))
     };
-    function.int(index).is_some() && is_leaf(value) && found.iter().any(adds)
+    legal!("privatize.constant-index", function.int(index).is_some())
+        && legal!("privatize.plain-value", is_leaf(value))
+        && found.iter().any(adds)
 }
 
 /// Whether a condition depends on memory: it has a load, or reads a local that is neither a parameter nor
@@ -276,7 +279,8 @@ impl Step<'_> {
     fn replaced(mut self, site: &Site, args: &[ExprId]) -> Vec<Stmt> {
         let index = self.index(&site.index);
         let copy = ExprKind::SharedBase(self.one.array);
-        if site.range.low >= 0 && site.range.high < i128::from(self.one.len) {
+        let is_in_copy = site.range.low >= 0 && site.range.high < i128::from(self.one.len);
+        if legal!("privatize.index-in-copy", is_in_copy) {
             return vec![self.on(copy, Space::Shared, index, args)];
         }
         // The index is evaluated once: memory that it loads from may change.

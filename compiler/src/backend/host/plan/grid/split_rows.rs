@@ -29,9 +29,12 @@ pub(crate) fn may_split(module: &Module, kernel: FuncId, effects: &[Effects]) ->
     for_each_stmt(&module.functions[kernel].body, &mut |stmt| has_loops |= matches!(stmt.kind, StmtKind::Loop { .. }));
     has_loops
         && reads(&module.functions[kernel])
-        && effects.iter().all(|effects| effects.together == SyncScope::None)
-        && thread_order::may_move_all(module)
-        && module.functions.iter().all(|(id, function)| id == kernel || !reads(function))
+        && legal!("split_rows.no-synchronization", effects.iter().all(|effects| effects.together == SyncScope::None))
+        && legal!("split_rows.movable", thread_order::may_move_all(module))
+        && legal!(
+            "split_rows.kernel-only",
+            module.functions.iter().all(|(id, function)| id == kernel || !reads(function))
+        )
 }
 
 /// Rewrites a kernel for blocks of one row.

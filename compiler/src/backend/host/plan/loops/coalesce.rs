@@ -51,7 +51,7 @@ const MAX_EXPRS: usize = 400;
 pub(crate) fn coalesce(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Block) -> Vec<Coalesced> {
     let mut returns = false;
     for_each_stmt(body, &mut |stmt| returns |= matches!(stmt.kind, StmtKind::Return(_)));
-    if returns {
+    if !legal!("coalesce.no-return", !returns) {
         return Vec::new();
     }
     let (fixed, uniformity) = candidates::uniformity(function, body);
@@ -160,10 +160,16 @@ impl Site<'_> {
         let is_uniform = |root: ExprId| !self.uniformity.varies(self.function, root);
         let mut row_factor = None;
         let is_index = self.is_linear_index(strided.first, &mut row_factor)?;
-        if !is_index || strided.op != CompareOp::Lt || !is_uniform(strided.step) || !is_uniform(strided.bound) {
+        if !legal!("coalesce.linear-index", is_index)
+            || strided.op != CompareOp::Lt
+            || !legal!("coalesce.uniform-step", is_uniform(strided.step))
+            || !legal!("coalesce.uniform-bound", is_uniform(strided.bound))
+        {
             return None;
         }
-        if escapes(&strided.rest).any() || !self.is_independent(&strided) {
+        if !legal!("coalesce.no-jump", !escapes(&strided.rest).any())
+            || !legal!("coalesce.independent", self.is_independent(&strided))
+        {
             return None;
         }
         let aliases = self.aliases(&strided);
@@ -188,7 +194,7 @@ impl Site<'_> {
                     }
                 });
             });
-            if !may {
+            if !legal!("coalesce.one-width", may) {
                 return None;
             }
         }
@@ -223,7 +229,10 @@ impl Site<'_> {
             Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
                 let factor = if self.is_row(a) { b } else { a };
                 let is_product = self.is_row(a) != self.is_row(b);
-                if !is_product || row_factor.is_some() || self.uniformity.varies(self.function, factor) {
+                if !is_product
+                    || row_factor.is_some()
+                    || !legal!("coalesce.uniform-factor", !self.uniformity.varies(self.function, factor))
+                {
                     return None;
                 }
                 *row_factor = Some(factor);
@@ -251,7 +260,7 @@ impl Site<'_> {
         });
         for_each_stmt(&strided.rest, &mut |stmt| {
             if let StmtKind::Assign(local, value) = stmt.kind
-                && assigned[local.index()] == 1
+                && legal!("coalesce.one-value", assigned[local.index()] == 1)
                 && self.function.local(value).is_some_and(|local| aliases.contains(&local))
             {
                 aliases.push(local);

@@ -85,7 +85,7 @@ fn first_value(function: &Function, before: &[Stmt], counter: LocalId) -> Option
     let between = &before[init + 1..];
     for_each_mention(function, between, &mut |local| stays &= local != counter);
     for_each_stmt(between, &mut |stmt| stays &= !stmt.kind.assigned().iter().any(|local| parts.contains(local)));
-    stays.then_some(init)
+    legal!("unswitch_signs.same-first", stays).then_some(init)
 }
 
 /// The uniform operand of a sum, if the other operand is never negative and the sum does not wrap.
@@ -93,11 +93,13 @@ fn shared_part(function: &Function, (fixed, alike): (&Rematerializable, &[bool])
     let Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) = function.class(first) else { return None };
     let shared = |local: LocalId| function.params.contains(&local) || alike.get(local.index()) == Some(&true);
     let forms = Forms { function, fixed, shared: &shared, sole: &|_| None, axis: 0 };
-    if !(forms.is_small(a) && forms.is_small(b)) {
+    if !legal!("unswitch_signs.no-wrap", forms.is_small(a) && forms.is_small(b)) {
         return None;
     }
     let fits = |shared: ExprId, own: ExprId| {
-        forms.form(shared) == Form::Same && forms.form(own) == Form::Step && is_nonneg(function, fixed, own)
+        legal!("unswitch_signs.uniform", forms.form(shared) == Form::Same)
+            && forms.form(own) == Form::Step
+            && legal!("unswitch_signs.nonneg", is_nonneg(function, fixed, own))
     };
     if fits(a, b) {
         Some(a)

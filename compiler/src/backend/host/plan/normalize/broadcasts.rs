@@ -30,7 +30,7 @@ use crate::{
 
 /// Marks the locals of broadcasts, and assigns the broadcasts in conditions to new locals.
 pub(crate) fn mark(function: &mut Function, body: &mut Block, masks: CountMasks) {
-    if !body.iter().any(holds_barrier) || masks(function, body).count > 0 {
+    if !body.iter().any(holds_barrier) || !legal!("broadcasts.uniform-barriers", masks(function, body).count == 0) {
         return;
     }
     let fixed = Rematerializable::of(function, body);
@@ -56,7 +56,7 @@ pub(crate) fn mark(function: &mut Function, body: &mut Block, masks: CountMasks)
     });
     for (id, local) in function.locals.iter_mut() {
         // A local of a warp region is marked already if it holds a value of the whole block.
-        local.broadcast |= is_candidate[id.index()] && !is_other[id.index()];
+        local.broadcast |= is_candidate[id.index()] && legal!("broadcasts.only-broadcasts", !is_other[id.index()]);
     }
 }
 
@@ -134,7 +134,8 @@ impl<'a> Intervals<'a> {
         let written: HashSet<_> = self.writes.iter().map(|&(interval, array)| (self.root(interval), array)).collect();
         let is_read_only = |interval: Interval, array: SharedId| {
             let root = self.root(interval);
-            !written.contains(&(root, None)) && !written.contains(&(root, Some(array)))
+            legal!("broadcasts.no-unknown-write", !written.contains(&(root, None)))
+                && legal!("broadcasts.not-written", !written.contains(&(root, Some(array))))
         };
         let loads = self.loads.iter();
         loads.filter_map(|&(interval, array, load)| is_read_only(interval, array).then_some(load)).collect()
@@ -174,7 +175,9 @@ impl<'a> Intervals<'a> {
                     self.loops.pop();
                     self.unite(end, before_step);
                     let end = self.list(step, before_step);
-                    self.unite(end, here);
+                    if !legal!("broadcasts.back-edge", false) {
+                        self.unite(end, here);
+                    }
                     here = after;
                 }
                 StmtKind::Break | StmtKind::Continue => {

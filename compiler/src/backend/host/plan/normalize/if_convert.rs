@@ -99,14 +99,15 @@ impl Convert<'_> {
             let StmtKind::Assign(local, value) = stmt.kind else { return false };
             cost += 1;
             let local = &self.function.locals[local];
-            pure &= matches!(local.ty, Type::Scalar(_)) && !local.counts;
+            pure &= matches!(local.ty, Type::Scalar(_)) && legal!("if_convert.no-counter", !local.counts);
             for_each_expr(self.function, value, &mut |id| match self.function.class(id) {
                 Class::Leaf(_) => {}
                 Class::Arith(arith) => {
                     cost += 1;
-                    pure &= is_cheap(arith);
+                    pure &= legal!("if_convert.total", is_cheap(arith));
                 }
-                Class::Address { .. } | Class::Load(_) => pure = false,
+                Class::Address { .. } => pure = false,
+                Class::Load(_) => pure &= legal!("if_convert.no-load", false),
             });
         }
         pure && cost <= MAX_COST
@@ -187,7 +188,7 @@ impl Convert<'_> {
             | StmtKind::Continue
             | StmtKind::Return(_) => false,
         });
-        assigns && inside == everywhere
+        legal!("if_convert.assigned-first", assigns) && legal!("if_convert.one-arm", inside == everywhere)
     }
 
     fn reads(&self, root: ExprId, local: LocalId) -> bool {
@@ -276,7 +277,8 @@ pub(crate) fn extrema(function: &mut Function) {
         let ty = function.exprs[id].ty;
         let is_int = ty.scalar().is_some_and(Scalar::is_int) && ty != Type::BOOL && function.exprs[a].ty == ty;
         // A program may load a value twice on purpose, to see another thread's store in between.
-        if !is_int || any_expr(function, cond, &|kind| matches!(kind, ExprKind::Load(..))) {
+        let loads = any_expr(function, cond, &|kind| matches!(kind, ExprKind::Load(..)));
+        if !legal!("extrema.integer", is_int) || !legal!("extrema.no-load", !loads) {
             continue;
         }
         let (same_order, swapped) =

@@ -93,9 +93,10 @@ impl Arrays {
         };
         uses.block(body, false);
         let Uses { mut accesses, others, mut in_loops, addresses, .. } = uses;
-        accesses.retain(|_, (array, _)| !others.contains(array));
-        in_loops.retain(|array| !others.contains(array));
-        let of_replaced = |(local, array)| (!others.contains(&array)).then_some(local);
+        accesses.retain(|_, (array, _)| legal!("local_arrays.only-elements", !others.contains(array)));
+        in_loops.retain(|array| legal!("local_arrays.only-elements", !others.contains(array)));
+        let of_replaced =
+            |(local, array)| legal!("local_arrays.only-elements", !others.contains(&array)).then_some(local);
         Self { accesses, in_loops, addresses: addresses.into_iter().filter_map(of_replaced).collect() }
     }
 
@@ -195,9 +196,9 @@ impl Uses<'_> {
     fn access(&mut self, pointer: ExprId, elem: Option<Scalar>, in_loop: bool) {
         let Some((array, index)) = self.place(pointer) else { return self.expr(pointer, in_loop) };
         let declared = &self.function.local_arrays[array];
-        let is_whole = elem == Some(declared.elem) && declared.len <= MAX_ELEMENTS;
+        let is_whole = legal!("local_arrays.same-type", elem == Some(declared.elem)) && declared.len <= MAX_ELEMENTS;
         let index = index.and_then(|index| u64::try_from(index).ok());
-        match index.filter(|&index| is_whole && index < declared.len) {
+        match index.filter(|&index| is_whole && legal!("local_arrays.in-bounds", index < declared.len)) {
             Some(index) => {
                 self.accesses.insert(pointer, (array, index));
                 if in_loop {
@@ -227,7 +228,8 @@ impl Uses<'_> {
             ExprKind::Local(local) => self.place(self.sole_value(local)?),
             ExprKind::Offset { base, index, scale } => {
                 let (array, first) = self.place(base)?;
-                let index = known_value(self.function, &Values::new(), index).filter(|_| scale == 1);
+                let index = known_value(self.function, &Values::new(), index)
+                    .filter(|_| legal!("local_arrays.unscaled", scale == 1));
                 Some((array, first.zip(index).and_then(|(first, index)| first.checked_add(index))))
             }
             ExprKind::ByteOffset { base, .. } | ExprKind::Convert(base) => {

@@ -64,8 +64,11 @@ fn list(function: &Function, mentions: &[u32], body: &mut Block) {
 fn decided(function: &Function, mentions: &[u32], stmt: &Stmt) -> Option<Decided> {
     let StmtKind::If { cond, otherwise, .. } = &stmt.kind else { return None };
     let local = function.local(*cond)?;
-    let is_condition = otherwise.is_empty() && function.locals[local].ty == Type::BOOL;
-    let is_condition = is_condition && !holds_barrier(stmt) && !escapes(std::slice::from_ref(stmt)).any();
+    let is_condition =
+        legal!("nest_conditions.no-else", otherwise.is_empty()) && function.locals[local].ty == Type::BOOL;
+    let is_condition = is_condition
+        && legal!("nest_conditions.no-barrier", !holds_barrier(stmt))
+        && legal!("nest_conditions.no-jump", !escapes(std::slice::from_ref(stmt)).any());
     is_condition.then(|| Decided { local, mentions: mentions[local.index()] })
 }
 
@@ -78,8 +81,12 @@ fn decides(function: &Function, decided: &Decided, stmt: &Stmt) -> bool {
     for_each_mention(function, std::slice::from_ref(stmt), &mut |local| inside += u32::from(local == decided.local));
     let others: Vec<_> = ends.iter().filter(|&&value| !is_false(&function.exprs[value].kind)).collect();
     let loads = |value| any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)));
-    let once = inside as usize == ends.len() && inside + 1 == decided.mentions;
-    ends.len() > 1 && complete && once && matches!(others.as_slice(), [value] if loads(**value))
+    let once = legal!("nest_conditions.not-read-inside", inside as usize == ends.len())
+        && legal!("nest_conditions.not-read-after", inside + 1 == decided.mentions);
+    ends.len() > 1
+        && legal!("nest_conditions.each-path", complete)
+        && once
+        && matches!(others.as_slice(), [value] if loads(**value))
 }
 
 fn is_false(kind: &ExprKind) -> bool {

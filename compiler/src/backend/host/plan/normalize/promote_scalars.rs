@@ -112,7 +112,7 @@ impl Promoter<'_> {
             && let (Some(first), Some(limit)) = (self.value_before(before, counter), self.function.int(limit))
             && let Some(first) = self.function.int(first)
         {
-            return (first < limit).then_some(ActiveThreads::All);
+            return legal!("promote_scalars.has-iteration", first < limit).then_some(ActiveThreads::All);
         }
         let (assigned, mut values) = (assigned(stmt), BTreeMap::new());
         for_each_read(self.function, cond, &mut |local| {
@@ -123,7 +123,9 @@ impl Promoter<'_> {
         let leaves = self.copied(cond, &values);
         // The condition is evaluated again after the loop. Its value there is the same only if it reads neither memory
         // nor locals that the loop assigns.
-        if self.loads(leaves) || self.reads(leaves, &|local| assigned.contains(&local)) {
+        if !legal!("promote_scalars.test-not-loaded", !self.loads(leaves))
+            || !legal!("promote_scalars.same-test", !self.reads(leaves, &|local| assigned.contains(&local)))
+        {
             return None;
         }
         if let ExprKind::Unary(UnaryOp::Not, goes_on) = self.function.exprs[leaves].kind {
@@ -138,7 +140,9 @@ impl Promoter<'_> {
         let at = before.iter().rposition(|stmt| assigned(stmt).contains(&local))?;
         let StmtKind::Assign(_, value) = before[at].kind else { return None };
         let later: BTreeSet<LocalId> = before[at..].iter().flat_map(assigned).collect();
-        (!self.loads(value) && !self.reads(value, &|read| later.contains(&read))).then_some(value)
+        (legal!("promote_scalars.first-not-loaded", !self.loads(value))
+            && legal!("promote_scalars.same-first", !self.reads(value, &|read| later.contains(&read))))
+        .then_some(value)
     }
 
     /// Promotes the accumulators of a loop to locals, inside the loop.
@@ -178,7 +182,7 @@ impl Promoter<'_> {
         let mut each_turn = true;
         for (index, stmt) in body.iter().chain(step).enumerate() {
             // A `continue` reaches the step without executing all assignments of the body.
-            if index == body.len() {
+            if !legal!("promote_scalars.step-values", index != body.len()) {
                 values.clear();
             }
             let mut found = Vec::new();
@@ -191,7 +195,9 @@ impl Promoter<'_> {
                 });
                 match inner.kind {
                     StmtKind::Store { pointer, .. } => found.push((pointer, pointer, true)),
-                    StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => simple = false,
+                    StmtKind::Op { .. } => simple &= legal!("promote_scalars.no-operation", false),
+                    StmtKind::Call { .. } => simple &= legal!("promote_scalars.no-call", false),
+                    StmtKind::Return(_) => simple &= legal!("promote_scalars.no-return", false),
                     StmtKind::Assign(..)
                     | StmtKind::If { .. }
                     | StmtKind::Loop { .. }
@@ -216,10 +222,11 @@ impl Promoter<'_> {
                 accesses.push(Access { id, pointer, address, each_turn: here, is_store });
             }
             // The exit test at the start is no escape: it is evaluated before the loop, too.
-            each_turn &= index == 0 || !escapes(std::slice::from_ref(stmt)).any();
+            each_turn &=
+                index == 0 || legal!("promote_scalars.each-iteration", !escapes(std::slice::from_ref(stmt)).any());
             if let StmtKind::Assign(local, value) = stmt.kind
                 && index < body.len()
-                && once.contains(&local)
+                && legal!("promote_scalars.one-assignment", once.contains(&local))
                 && let Some(value) = self.unchanged(value, assigned, &values)
             {
                 values.insert(local, value);
@@ -237,7 +244,9 @@ impl Promoter<'_> {
         values: &BTreeMap<LocalId, ExprId>,
     ) -> Option<ExprId> {
         let changes = self.reads(id, &|local| assigned.contains(&local) && !values.contains_key(&local));
-        (!changes && !self.loads(id)).then(|| self.copied(id, values))
+        (legal!("promote_scalars.same-address", !changes)
+            && legal!("promote_scalars.address-not-loaded", !self.loads(id)))
+        .then(|| self.copied(id, values))
     }
 
     /// Whether a loop loads an element that it stores to in each iteration, and no other access may alias it. Elements
@@ -256,7 +265,9 @@ impl Promoter<'_> {
         }
         let is_it = |access: &Access| access.address.is_some_and(|other| same(self.function, address, other));
         accesses.iter().any(|access| !access.is_store && is_it(access))
-            && accesses.iter().all(|access| is_it(access) || self.are_apart(address, access))
+            && accesses
+                .iter()
+                .all(|access| is_it(access) || legal!("promote_scalars.no-alias", self.are_apart(address, access)))
     }
 
     fn are_apart(&self, address: ExprId, access: &Access) -> bool {

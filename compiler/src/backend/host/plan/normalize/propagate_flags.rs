@@ -49,7 +49,7 @@ fn in_arms(function: &mut Function, stmt: &mut Stmt) -> Option<Stmt> {
         sets(function, then, flag, true).and(Some(flag))
     })?;
     let (set, cleared) = (sets(function, then, flag, true)?, sets(function, otherwise, flag, false)?);
-    if asks(function, *cond, flag) {
+    if !legal!("propagate_flags.not-tested", !asks(function, *cond, flag)) {
         return None;
     }
     then.remove(set);
@@ -77,7 +77,9 @@ fn before(function: &mut Function, list: &mut Block, at: usize) -> Option<Stmt> 
         let sets = is_bool(function, value, false) && sets(function, then, flag, true).is_some();
         sets.then_some((index, flag))
     })?;
-    if asks(function, *cond, flag) || mentions(function, &between[cleared + 1..], flag) {
+    if !legal!("propagate_flags.not-tested-before", !asks(function, *cond, flag))
+        || !legal!("propagate_flags.not-read-between", !mentions(function, &between[cleared + 1..], flag))
+    {
         return None;
     }
     let set = sets(function, then, flag, true)?;
@@ -97,7 +99,10 @@ fn sets(function: &Function, arm: &[Stmt], flag: LocalId, to: bool) -> Option<us
     let straight = first.iter().all(|stmt| matches!(stmt.kind, StmtKind::Assign(..) | StmtKind::Store { .. }));
     let mut changes = false;
     for_each_stmt(rest, &mut |stmt| changes |= stmt.kind.assigned().contains(&flag));
-    (straight && !mentions(function, first, flag) && !changes).then_some(at)
+    (legal!("propagate_flags.each-path", straight)
+        && legal!("propagate_flags.not-read-before", !mentions(function, first, flag))
+        && legal!("propagate_flags.one-value", !changes))
+    .then_some(at)
 }
 
 fn is_bool(function: &Function, id: ExprId, is: bool) -> bool {

@@ -96,16 +96,19 @@ impl Search<'_> {
         }
         let mut changes = Vec::new();
         for_each_stmt(rest, &mut |stmt| changes.extend(stmt.kind.assigned()));
-        if changes.contains(&named.local) {
+        if !legal!("rematerialize_predicates.one-value", !changes.contains(&named.local)) {
             return false;
         }
         let (mut size, mut same) = (0, true);
         for_each_expr(self.function, named.value, &mut |id| {
             size += 1;
             same &= match self.function.class(id) {
-                Class::Leaf(Leaf::Local(local)) => !changes.contains(&local),
+                Class::Leaf(Leaf::Local(local)) => {
+                    legal!("rematerialize_predicates.same-operands", !changes.contains(&local))
+                }
                 Class::Leaf(_) => true,
-                Class::Arith(Arith::Math(..)) | Class::Address { .. } | Class::Load(_) => false,
+                Class::Load(_) => legal!("rematerialize_predicates.no-load", false),
+                Class::Arith(Arith::Math(..)) | Class::Address { .. } => false,
                 Class::Arith(_) => true,
             };
         });

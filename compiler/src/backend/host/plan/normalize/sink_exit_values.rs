@@ -66,12 +66,12 @@ fn flag_of(function: &Function, list: &[Stmt], at: usize) -> Option<LocalId> {
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return false };
         let StmtKind::Assign(_, cond) = body[last].kind else { return false };
         function.locals[flag].ty == Type::BOOL
-            && !asked.contains(&flag)
+            && legal!("sink_exit_values.not-read", !asked.contains(&flag))
             // An iteration that executes the first assignment executes the last one, and there are no others.
-            && !escapes(&body[first..=last]).any()
-            && iteration.assigned.iter().filter(|(local, _)| *local == flag).count() == places.len()
+            && legal!("sink_exit_values.last-assignment", !escapes(&body[first..=last]).any())
+            && legal!("sink_exit_values.direct-assignments", iteration.assigned.iter().filter(|(local, _)| *local == flag).count() == places.len())
             && iteration.is_known(cond)
-            && is_false(function, &list[..at], flag)
+            && legal!("sink_exit_values.false-before", is_false(function, &list[..at], flag))
     })
 }
 
@@ -116,7 +116,8 @@ impl<'a> IterationAssignments<'a> {
                     compares |= matches!(arith, Arith::Compare(..));
                     true
                 }
-                Class::Address { .. } | Class::Load(_) => false,
+                Class::Load(_) => legal!("sink_exit_values.no-load", false),
+                Class::Address { .. } => false,
             };
         });
         known && compares

@@ -153,7 +153,8 @@ impl Convert<'_> {
         let end = self.branch(then, otherwise, &start, &mut elements)?;
         let (Stored::All(stored) | Stored::Perhaps(stored)) = end.stored;
         let fits = (1..=MAX_STORED).contains(&stored.len());
-        if !fits || !(0..elements.len()).all(|element| end.loaded.contains(&element)) {
+        let are_loaded = (0..elements.len()).all(|element| end.loaded.contains(&element));
+        if !fits || !legal!("speculate_stores.loaded", are_loaded) {
             return None;
         }
         let mut changes = Vec::new();
@@ -162,7 +163,7 @@ impl Convert<'_> {
         for element in &elements {
             for_each_read(self.function, element.pointer, &mut |local| moves |= changes.contains(&local));
         }
-        if moves {
+        if !legal!("speculate_stores.same-addresses", !moves) {
             return None;
         }
         Some(self.selections(stmt, &elements, &stored))
@@ -193,6 +194,7 @@ impl Convert<'_> {
             (Stored::All(one), Stored::Perhaps(other)) | (Stored::Perhaps(one), Stored::All(other)) if one == other => {
                 Stored::Perhaps(one)
             }
+            (Stored::All(one), _) if legal!("speculate_stores.same-order", false) => Stored::Perhaps(one),
             (Stored::All(_) | Stored::Perhaps(_), _) => return None,
         };
         Some(State { loaded, stored })
@@ -207,14 +209,16 @@ impl Convert<'_> {
                 return None;
             };
             let (all, known) = self.loads(*root, &mut state, elements);
-            if all != known || (all > 0 && state.stored != Stored::All(Vec::new())) {
+            if !legal!("speculate_stores.known-loads", all == known)
+                || !legal!("speculate_stores.loads-first", all == 0 || state.stored == Stored::All(Vec::new()))
+            {
                 return None;
             }
             match &stmt.kind {
                 StmtKind::Store { pointer, align, .. } => {
                     let element = self.element(*pointer, *align, elements)?;
                     let Stored::All(stored) = &mut state.stored else { return None };
-                    if stored.contains(&element) {
+                    if !legal!("speculate_stores.one-store", !stored.contains(&element)) {
                         return None;
                     }
                     stored.push(element);
@@ -256,7 +260,9 @@ impl Convert<'_> {
             return found;
         }
         let Type::Ptr(elem, _) = self.function.exprs[pointer].ty else { return None };
-        if !is_shared(self.function, pointer) || !self.is_own(pointer) {
+        if !legal!("speculate_stores.shared", is_shared(self.function, pointer))
+            || !legal!("speculate_stores.own-element", self.is_own(pointer))
+        {
             return None;
         }
         elements.push(Element { pointer, align, elem: Type::Scalar(elem) });
@@ -276,7 +282,8 @@ impl Convert<'_> {
 
     /// Whether an index is different for each thread of a thread loop.
     fn differs(&self, index: ExprId) -> bool {
-        if matches!(self.stride(index), Stride::Constant(by) if (1..=MAX_STRIDE).contains(&by.unsigned_abs())) {
+        if matches!(self.stride(index), Stride::Constant(by) if legal!("speculate_stores.small-stride", (1..=MAX_STRIDE).contains(&by.unsigned_abs())))
+        {
             return true;
         }
         match self.function.class(index) {

@@ -30,7 +30,7 @@ pub(crate) fn with_steps(function: &Function, list: &mut Block) {
         }
         if let StmtKind::Loop { body, step } = &mut stmt.kind
             && step.is_empty()
-            && !escapes(body).continues
+            && legal!("while_induction.no-continue", !escapes(body).continues)
             && let Some((last, rest)) = body.split_last()
             && induction_variable(function, rest, std::slice::from_ref(last)).is_some()
         {
@@ -47,7 +47,7 @@ pub(crate) fn without_continue(list: &mut Block) {
             without_continue(inner);
         }
         if let StmtKind::Loop { body, .. } = &mut stmt.kind
-            && !waits
+            && legal!("structurize.no-barrier", !waits)
             && escapes(body).continues
             && let Some(branches) = branched(body, None)
         {

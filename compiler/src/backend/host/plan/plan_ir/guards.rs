@@ -152,7 +152,7 @@ impl Peeler<'_> {
     /// `true` if a statement may be skipped for threads that a later guard excludes: it only assigns a local that is
     /// not live across a barrier.
     pub(crate) fn may_skip(&self, stmt: &Stmt) -> bool {
-        matches!(stmt.kind, StmtKind::Assign(local, _) if !self.live_across.contains(&local))
+        matches!(stmt.kind, StmtKind::Assign(local, _) if legal!("guards.not-live", !self.live_across.contains(&local)))
     }
 
     /// Moves the guard of the first statement into `guard`. Returns the statements that it guards, or all statements as

@@ -198,7 +198,8 @@ impl AssignedLocals {
             let Node::Once { block, .. } = node else { continue };
             for stmt in block {
                 let StmtKind::Assign(local, value) = stmt.kind else { continue };
-                let mut known = !unknown.contains(&local) && is_harmless(peeler.function, value);
+                let mut known =
+                    !unknown.contains(&local) && legal!("next_iteration.no-fault", is_harmless(peeler.function, value));
                 for_each_read(peeler.function, value, &mut |read| known &= !unknown.contains(&read));
                 if known {
                     values.push((local, value));
@@ -238,7 +239,7 @@ fn loads(
             (shared(local) && in_turn) || (stays && is_here) || made.iter().any(|&(made, _)| made == local)
         };
         let all_known = |made: &[(LocalId, ExprId)], root: ExprId| {
-            let mut known = is_harmless(function, root);
+            let mut known = legal!("next_iteration.no-fault", is_harmless(function, root));
             for_each_read(function, root, &mut |local| known &= is_known(made, local));
             known
         };
@@ -249,7 +250,8 @@ fn loads(
             let Type::Ptr(elem, Space::Global) = function.exprs[pointer].ty else { return };
             let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
             let is_row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
-            if !is_row || !all_known(&made, pointer) || found.len() == MAX_ADDRESSES {
+            let is_known = legal!("next_iteration.known-address", all_known(&made, pointer));
+            if !is_row || !is_known || found.len() == MAX_ADDRESSES {
                 return;
             }
             let all: Vec<_> = values.iter().chain(&made).copied().collect();

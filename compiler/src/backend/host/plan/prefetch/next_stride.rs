@@ -88,7 +88,8 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<StridePr
                 let ExprKind::Load(pointer, _) = function.exprs[id].kind else { return };
                 let Class::Address { base, by, unit: Unit::Elements } = function.class(pointer) else { return };
                 let row = forms.form(base) == Form::Same && forms.form(by) == Form::Step;
-                if row && all_made(pointer) && all_made(stride.step) && found.len() < MAX_ADDRESSES {
+                let is_known = legal!("next_stride.known-address", all_made(pointer) && all_made(stride.step));
+                if row && is_known && found.len() < MAX_ADDRESSES {
                     found.push(StridePrefetch { pointer, step: stride.step, before: before.clone() });
                 }
             });
@@ -96,7 +97,7 @@ fn loads(peeler: &Peeler<'_>, stride: Stride, segment: &Segment) -> Vec<StridePr
         if let StmtKind::Assign(local, value) = stmt.kind
             && assigned[local.index()] == 1
             && all_made(value)
-            && !any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)))
+            && legal!("next_stride.no-load", !any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..))))
         {
             before.push((local, value));
         }

@@ -58,7 +58,8 @@ pub(crate) fn analyse(
             }
         }
         // A local that only some paths assign is loaded too, so that its copy holds the right value when it is stored.
-        let partly = uses.assigned.iter().filter(|local| !uses.definite.contains(local));
+        let partly =
+            uses.assigned.iter().filter(|local| !legal!("context.always-assigned", uses.definite.contains(local)));
         segment.load.extend(partly.filter(|local| !uses.exposed.contains(local)));
         segment.store = uses.assigned.into_iter().collect();
     });
@@ -88,10 +89,14 @@ pub(crate) fn analyse(
                 | StmtKind::Continue
                 | StmtKind::Return(_) => None,
             };
-            ordered = ordered.or(effects);
+            ordered = ordered.or(effects.filter(|_| !legal!("context.unobserved", false)));
         });
-        let dependent = dependence::check(function, fixed, functions, read_only, &segment.body).err();
-        ordered = ordered.or(own_array.then_some(Ordered::ThreadArray)).or(dependent.map(Ordered::Dependence));
+        let dependent = dependence::check(function, fixed, functions, read_only, &segment.body)
+            .err()
+            .filter(|_| !legal!("context.no-dependence", false));
+        ordered = ordered
+            .or((!legal!("context.no-thread-array", !own_array)).then_some(Ordered::ThreadArray))
+            .or(dependent.map(Ordered::Dependence));
         segment.parallel = ordered.is_none();
         if let (Some(ordered), Some(first)) = (ordered, segment.body.first()) {
             all_ordered.push((first.span, ordered));
@@ -118,7 +123,10 @@ fn live_arrays(
             here.insert(array);
         });
         for array in here {
-            if !seen.insert(array) || segment.repeats || pointer_is_live {
+            if !legal!("context.one-region", seen.insert(array))
+                || !legal!("context.runs-once", !segment.repeats)
+                || !legal!("context.no-live-pointer", !pointer_is_live)
+            {
                 twice.insert(array);
             }
         }

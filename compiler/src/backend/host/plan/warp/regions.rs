@@ -75,7 +75,7 @@ pub(crate) fn extract(mut kernel: Kernel<'_>, plan_region: &PlanRegion<'_>) -> R
         let (regions, uniformity) = shared_by_block(function, body, &fixed);
         let mut search =
             Search { function, fixed: &fixed, regions: &regions, uniformity: &uniformity, runs: Vec::new() };
-        if search.may_return(body) {
+        if !legal!("warp_regions.no-return", !search.may_return(body)) {
             return Ok(());
         }
         search.list(body, &mut Path::new());
@@ -144,7 +144,8 @@ impl Search<'_> {
         let mut from = 0;
         for (index, stmt) in list.iter().enumerate() {
             if !synchronizes_block(stmt) {
-                if self.is_divergent(stmt) && !escapes(std::slice::from_ref(stmt)).any() {
+                if self.is_divergent(stmt) && legal!("warp_regions.no-jump", !escapes(std::slice::from_ref(stmt)).any())
+                {
                     let first = self.first(list, from, index);
                     match self.runs.last_mut() {
                         Some(last) if last.path == *path && last.range.end == first => last.range.end = index + 1,
@@ -265,7 +266,10 @@ impl Boundary {
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
         for_each_mention(function, run, &mut |local| mentions[local.index()] -= 1);
         // A value that the statements read before they assign it may be that of the previous iteration of a loop.
-        let is_output = |local: LocalId| mentions[local.index()] > 0 || uses.exposed.contains(&local);
+        let is_output = |local: LocalId| {
+            !legal!("warp_regions.not-read-after", mentions[local.index()] <= 0)
+                || !legal!("warp_regions.not-carried", !uses.exposed.contains(&local))
+        };
         let mut this = Self { recompute: Vec::new(), uniform: Vec::new(), inputs: Vec::new(), outputs: Vec::new() };
         let (mut uniform, mut inputs) = (BTreeSet::new(), BTreeSet::new());
         for &local in uses.exposed.iter().filter(|local| !function.params.contains(local)) {
@@ -279,7 +283,9 @@ impl Boundary {
             }
         }
         let outputs: Vec<LocalId> = uses.assigned.iter().copied().filter(|&local| is_output(local)).collect();
-        inputs.extend(outputs.iter().filter(|local| !uses.definite.contains(local)));
+        inputs.extend(
+            outputs.iter().filter(|local| !legal!("warp_regions.always-assigned", uses.definite.contains(local))),
+        );
         if has_own_arrays(kernel, fixed, (run, repeats), &this.recompute) {
             return None;
         }
@@ -330,7 +336,9 @@ fn has_own_arrays(
         .iter()
         .filter_map(|&local| fixed.value(local))
         .any(|value| any_expr(function, value, &|kind| matches!(kind, ExprKind::LocalBase(_))));
-    cells || escapes || is_recomputed
+    !legal!("warp_regions.no-cells", !cells)
+        || !legal!("warp_regions.own-arrays", !escapes)
+        || !legal!("warp_regions.no-recomputed-array", !is_recomputed)
 }
 
 /// Replaces statements by a warp region. Returns whether that was possible.
@@ -354,7 +362,10 @@ fn replace(
     module.assumptions.disjoint &= never_written(&kernel.plan.module).is_some();
     module.functions[kernel.plan.kernel] = function;
     let plan = plan_region(&module)?;
-    if !plan.warp_blocks || plan.outlines() || !plan.live_across.arrays.is_empty() {
+    if !legal!("warp_regions.independent-warps", plan.warp_blocks)
+        || !legal!("warp_regions.one-function", !plan.outlines())
+        || !legal!("warp_regions.no-live-array", plan.live_across.arrays.is_empty())
+    {
         return Ok(false);
     }
 
@@ -366,7 +377,7 @@ fn replace(
     call.extend(boundary.outputs.iter().map(|&value| restore(&mut make, value, false)));
     let Some(list) = list_at(&mut body, &run.path) else { return Ok(false) };
     list.splice(run.range.clone(), call);
-    if !is_reached_by_all(&function, &body, number) {
+    if !legal!("warp_regions.reached-by-all", is_reached_by_all(&function, &body, number)) {
         return Ok(false);
     }
     *kernel.function = function;
@@ -374,7 +385,9 @@ fn replace(
     kernel.plan.module.shared = shared;
     kernel.plan.warp_regions.push(plan);
     // The region runs for the threads of one block of the launch.
-    kernel.plan.merge_extents = None;
+    if !legal!("warp_regions.one-block", kernel.plan.merge_extents.is_none()) {
+        kernel.plan.merge_extents = None;
+    }
     Ok(true)
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, segment: &mut Segment) {
     let (mut exprs, mut simple) = (0, true);
     for_each_stmt(&segment.body, &mut |stmt| {
         // Operations such as prints, barriers and votes distinguish the position at which a thread executes them.
-        simple &= !matches!(stmt.kind, StmtKind::Op { .. });
+        simple &= legal!("steady_state.no-operation", !matches!(stmt.kind, StmtKind::Op { .. }));
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |_| exprs += 1);
     });
     if !simple || exprs > MAX_EXPRS || segment.guard.as_ref().is_some_and(|guard| has_few_threads(peeler, guard)) {
@@ -223,8 +223,10 @@ impl Specializer<'_, '_> {
                     self.known.clone_from(&before);
                     let second = self.block(otherwise);
                     self.known = before;
-                    self.forget(then);
-                    self.forget(otherwise);
+                    if !legal!("steady_state.forget-branches", false) {
+                        self.forget(then);
+                        self.forget(otherwise);
+                    }
                     StmtKind::If { cond, then: first, otherwise: second }
                 }
                 StmtKind::Loop { body, step } => self.turns(body, step),
@@ -268,8 +270,10 @@ impl Specializer<'_, '_> {
     fn turns(&mut self, body: &[Stmt], step: &[Stmt]) -> StmtKind {
         let first =
             counter(self.function(), body, step).map(|(local, limit)| (local, limit, self.known.get(&local).cloned()));
-        self.forget(body);
-        self.forget(step);
+        if !legal!("steady_state.forget-iterations", false) {
+            self.forget(body);
+            self.forget(step);
+        }
         let outside = self.known.clone();
         let mut done = Block::new();
         let mut rest = body;

@@ -17,7 +17,10 @@ impl Specializer<'_, '_> {
         let difference =
             if above { value.low.plus(&bound.high.negated()) } else { bound.low.plus(&value.high.negated()) };
         let Some(sum) = difference.and_then(|sum| sum.plus_constant(-distance)) else { return false };
-        if sum.terms.iter().filter(|&&(id, _)| self.form(id) == Form::Step).count() > 1 {
+        if !legal!(
+            "steady_state.one-bound",
+            sum.terms.iter().filter(|&&(id, _)| self.form(id) == Form::Step).count() < 2
+        ) {
             return false;
         }
         if sum.terms.is_empty() {
@@ -29,7 +32,9 @@ impl Specializer<'_, '_> {
         self.be_exact(&[value, bound]);
         let alike = self.taken(&sum);
         if let Some(known) = alike.and_then(|at| self.nonneg.get_mut(at)) {
-            known.constant = known.constant.min(sum.constant);
+            if !legal!("steady_state.least-constant", known.constant <= sum.constant) {
+                known.constant = sum.constant;
+            }
             return true;
         }
         let few = self.nonneg.len() < MAX_CONDITIONS;
@@ -144,7 +149,7 @@ impl Specializer<'_, '_> {
     pub(super) fn guard(&mut self, nonneg: &[Sum]) -> Option<Guard> {
         let mut guard = Guard::default();
         for id in std::mem::take(&mut self.parts) {
-            if self.is_small(id) {
+            if legal!("steady_state.exact-sums", self.is_small(id)) {
                 continue;
             }
             for (op, bound) in [(CompareOp::Gt, -MAX_TERM), (CompareOp::Lt, MAX_TERM)] {

@@ -71,7 +71,8 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: Coun
             if let StmtKind::Loop { body, .. } = &mut inner.kind {
                 body.push(cut_here(inner.span));
             }
-            masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS
+            let is_free = masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS;
+            legal!("grid_stride.no-mask", is_free)
         };
         may.then_some((path, found))
     })?;
@@ -131,8 +132,11 @@ fn rewrite(
     }
     let lowest = build.first_of_block(first, fixed);
     let step = build.copy(step);
-    let (bound, limit) =
-        if build.function.locals[local].counts { build.limit(bound, step, most_above_first) } else { (bound, None) };
+    let (bound, limit) = if legal!("grid_stride.clamped-bound", !build.function.locals[local].counts) {
+        (bound, None)
+    } else {
+        build.limit(bound, step, most_above_first)
+    };
     let bound_again = build.copy(bound);
     let lowest_now = build.i64(ExprKind::Binary(BinaryOp::Add, lowest, offset_read));
     let more = build.bool(ExprKind::Compare(op, lowest_now, bound_again));

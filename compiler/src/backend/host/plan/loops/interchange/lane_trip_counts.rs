@@ -36,8 +36,8 @@ pub(crate) fn rewrite(
         for_each_stmt(list, &mut |stmt| assigned.extend(stmt.kind.assigned()));
     }
     let changes = any_expr(function, limit, &|kind| match kind.class() {
-        Class::Load(_) => true,
-        Class::Leaf(Leaf::Local(local)) => assigned.contains(&local),
+        Class::Load(_) => !legal!("lane_trip_counts.limit-not-loaded", false),
+        Class::Leaf(Leaf::Local(local)) => !legal!("lane_trip_counts.same-limit", !assigned.contains(&local)),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
     });
     let (Some(Stmt { kind: StmtKind::If { cond, .. }, span }), false) = (iteration.first(), changes) else {

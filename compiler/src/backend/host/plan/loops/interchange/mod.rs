@@ -106,7 +106,7 @@ pub(crate) fn interchange_loops(
         }
     });
     // A loop that shares its counter with another loop is not strip-mined.
-    interchanged.counters.retain(|counter| loops[counter.index()] == 1);
+    interchanged.counters.retain(|counter| legal!("interchange.own-counter", loops[counter.index()] == 1));
     interchanged
 }
 
@@ -209,9 +209,10 @@ fn interchange_uniform(
     iteration.push(cut_here(span));
     let mut lane_trip_counts = None;
     let divergence = masks(function, &attempt).excess(&masks(function, body));
-    if divergence.is_some() {
+    if !legal!("interchange.uniform-exit", divergence.is_none()) {
         // After the rewrite the counter is uniform; a read after the loop would need each thread's own value.
         let is_local = counter.is_some_and(|counter| lane_trip_counts::reads(function, &attempt, counter) == in_turns);
+        let is_local = legal!("lane_trip_counts.counter-in-loop", is_local);
         if !may_stride || !kinds.lane_trip_counts || !(has_recurrence || calls_math) || !is_local {
             return Err(divergence);
         }

@@ -90,7 +90,7 @@ fn split_list(function: &mut Function, fixed: &Rematerializable, list: &mut Bloc
             done.push(Stmt { kind, span });
             continue;
         };
-        let is_guard = guarded::is_guard(function, fixed, *cond);
+        let is_guard = legal!("split_guards.fixed-guard", guarded::is_guard(function, fixed, *cond));
         if is_guard || is_launch_uniform(function, *cond) {
             split_list(function, fixed, then);
             split_list(function, fixed, otherwise);

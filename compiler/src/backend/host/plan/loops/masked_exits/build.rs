@@ -100,7 +100,7 @@ impl Build<'_> {
                 assigned += stmt.kind.assigned().iter().filter(|&&to| to == local).count();
             });
             for_each_mention(self.function, iteration, &mut |seen| inside += u32::from(seen == local));
-            if self.function.local(of) != Some(counter) || assigned != 1 {
+            if self.function.local(of) != Some(counter) || !legal!("masked_exits.one-copy", assigned == 1) {
                 continue;
             }
             let rest = iteration.split_off(at);
@@ -111,7 +111,11 @@ impl Build<'_> {
                 let read = self.function.copy_expr(value);
                 self.function.exprs[id].kind = self.function.exprs[read].kind.clone();
             }
-            if mentions.get(local.index()) == Some(&inside) && reads.len() + 1 == inside as usize {
+            let is_read_after = mentions.get(local.index()) != Some(&inside);
+            let is_read_before = reads.len() + 1 != inside as usize;
+            if legal!("masked_exits.copy-in-loop", !is_read_after)
+                && legal!("masked_exits.copy-read-after", !is_read_before)
+            {
                 iteration.pop();
                 at -= 1;
             }
@@ -138,7 +142,7 @@ impl Build<'_> {
         if name != other
             || self.function.local(holds) != Some(*name)
             || self.function.exprs[*no].kind != ExprKind::Const(Const::Bool(false))
-            || mentions.get(name.index()) != Some(&3)
+            || !legal!("masked_exits.test-in-exit", mentions.get(name.index()) == Some(&3))
             || !is_exit(then, otherwise)
         {
             return false;
@@ -193,13 +197,16 @@ impl Build<'_> {
         };
         let computes = |stmt: &&Stmt| {
             let assigned = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-            assigned.or_else(|| stmt.kind.exit_condition()).is_some_and(|root| !loads(root))
+            assigned
+                .or_else(|| stmt.kind.exit_condition())
+                .is_some_and(|root| legal!("masked_exits.tests-not-loaded", !loads(root)))
         };
         let first = list.iter().take_while(computes).count();
         let tests =
             list[..first].iter().rposition(|stmt| stmt.kind.exit_condition().is_some()).map_or(0, |last| last + 1);
         let uses = Uses::of(self.function, &list[..tests]);
-        let again = uses.assigned.iter().all(|local| !uses.exposed.contains(local));
+        let again =
+            uses.assigned.iter().all(|local| legal!("masked_exits.tests-run-again", !uses.exposed.contains(local)));
         if again && tests < list.len() { tests } else { 0 }
     }
 
@@ -231,7 +238,7 @@ impl Build<'_> {
                 let Expr { ty, .. } = self.function.exprs[id];
                 let Some(value) = self.copy(id, &values) else { continue };
                 let ExprKind::Load(pointer, _) = self.function.exprs[value].kind else { continue };
-                if !is_row_uniform(self.function, pointer) {
+                if !legal!("masked_exits.uniform-load", is_row_uniform(self.function, pointer)) {
                     continue;
                 }
                 let local = self.function.locals.push(Local::new("of_all", LocalKind::Variable, ty));
@@ -252,7 +259,9 @@ impl Build<'_> {
                 self.surely_loaded(pointer, found);
                 found.push(root);
             }
-            Class::Arith(Arith::Select(cond, ..)) => self.surely_loaded(cond, found),
+            Class::Arith(Arith::Select(cond, ..)) if !legal!("masked_exits.certain-load", false) => {
+                self.surely_loaded(cond, found);
+            }
             Class::Arith(arith) => {
                 arith.operands().iter().for_each(|&operand| self.surely_loaded(operand, found));
             }
@@ -274,7 +283,9 @@ impl Build<'_> {
             let mut stays = true;
             for_each_expr(self.function, value, &mut |id| {
                 stays &= match self.function.class(id) {
-                    Class::Leaf(Leaf::Local(read)) => values.iter().all(|&(of, _)| of != read),
+                    Class::Leaf(Leaf::Local(read)) => {
+                        legal!("masked_exits.same-address", values.iter().all(|&(of, _)| of != read))
+                    }
                     Class::Leaf(_) | Class::Arith(Arith::Convert(_) | Arith::Binary(..)) => true,
                     Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
                 };

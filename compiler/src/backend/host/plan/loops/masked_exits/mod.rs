@@ -151,8 +151,9 @@ fn attempt(
     for_each_mention(&function, &body, &mut |local| mentions[local.index()] += 1);
     let list = list_at(&mut body, outer).ok_or(None)?;
     let (masked_loop, index) = rewrite(&mut function, list, index, &mentions, how)?;
-    if let Some(divergence) = masks(&function, &body).excess(&before) {
-        return Err(Some(divergence));
+    let divergence = masks(&function, &body).excess(&before);
+    if !legal!("masked_exits.no-mask", divergence.is_none()) {
+        return Err(divergence);
     }
     let (fixed, uniformity) = candidates::uniformity(&function, &body);
     let rewritten = list_at(&mut body, outer).and_then(|list| list.get(index)).cloned();
@@ -305,7 +306,7 @@ fn uniform_counter(
     let StmtKind::Loop { body, step } = &here.first()?.kind else { return None };
     let (stmt, increments_in_body) = match (step.as_slice(), body.last()) {
         ([stmt], _) => (stmt, false),
-        ([], Some(stmt)) if !escapes(body).continues => (stmt, true),
+        ([], Some(stmt)) if legal!("masked_exits.increment-runs", !escapes(body).continues) => (stmt, true),
         ([], _) => return Some(None),
         ([_, _, ..], _) => return None,
     };
@@ -320,7 +321,8 @@ fn uniform_counter(
     let (mut inside, mut assigned) = (0, 0);
     for_each_mention(function, here, &mut |of| inside += u32::from(of == local));
     for_each_stmt(here, &mut |stmt| assigned += stmt.kind.assigned().iter().filter(|&&of| of == local).count());
-    if function.local(a) != Some(local) || function.int(by).is_none() || !is_int || assigned != 1 {
+    let is_counter = function.local(a) == Some(local) && function.int(by).is_some() && is_int;
+    if !is_counter || !legal!("masked_exits.one-increment", assigned == 1) {
         return none;
     }
     let mut starts = None;
@@ -338,7 +340,8 @@ fn uniform_counter(
             starts = None;
         }
     }
-    if mentions.get(local.index()) == Some(&(inside + known)) && known > 0 {
+    let is_own = legal!("masked_exits.own-counter", mentions.get(local.index()) == Some(&(inside + known)));
+    if is_own && known > 0 {
         return Some(Some(UniformCounter { increments_in_body, local, first_value: None }));
     }
     match starts {

@@ -82,7 +82,10 @@ impl Groups<'_> {
         place: Place,
         piece: Block,
     ) -> Vec<(Runs, Block)> {
-        if escapes(&piece).any() || !piece.iter().all(is_unordered) || steps_of_floats(function, &piece) > 1 {
+        if !legal!("distribute.no-jump", !escapes(&piece).any())
+            || !legal!("distribute.unordered", piece.iter().all(is_unordered))
+            || !legal!("distribute.one-float-sum", steps_of_floats(function, &piece) < 2)
+        {
             return vec![(Runs::EachThread, piece)];
         }
         if let Some(parts) = self.behind_guard(function, shared, place, &piece) {
@@ -134,7 +137,7 @@ impl Groups<'_> {
         }
         let whole = Look { groups: self, function, shared }.guard(*cond)?;
         // A thread that computes a value for its whole warp must not be masked off individually.
-        let place = Place { masked: place.masked || !whole, ..place };
+        let place = Place { masked: place.masked || !legal!("distribute.whole-guard", whole), ..place };
         let inner = self.parts(function, shared, place, then.clone());
         if let [] | [(Runs::EachThread, _)] = inner.as_slice() {
             return None;
@@ -168,7 +171,7 @@ fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
         knows |= changes.contains(&local) && look.groups.fixed.value(local).is_none();
     });
     let all_fixed = changes.iter().all(|&local| look.groups.fixed.value(local).is_some());
-    (!knows && !all_fixed).then_some(piece.len() - 1)
+    (legal!("distribute.position-only", !knows) && !all_fixed).then_some(piece.len() - 1)
 }
 
 /// The two-armed branches of a region that access memory and whose condition is a bound of the row: one part of the row
@@ -196,7 +199,7 @@ fn halves(look: &Look<'_>, piece: &[Stmt]) -> Vec<usize> {
         for part in [&piece[..at], &piece[at + 1..]] {
             for_each_mention(look.function, part, &mut |local| around |= changes.contains(&local));
         }
-        !around
+        legal!("distribute.own-locals", !around)
     };
     (0..piece.len()).filter(|&at| is_half(at)).collect()
 }
@@ -365,7 +368,7 @@ impl Look<'_> {
                         return Some((index, index + 1, Runs::EachThread));
                     }
                 }
-                StmtKind::Loop { .. } if !place.masked => {
+                StmtKind::Loop { .. } if legal!("distribute.not-masked", !place.masked) => {
                     if let Some(start) = self.alike_until(piece, index) {
                         return Some((start, index + 1, Runs::Groups));
                     }

@@ -246,7 +246,10 @@ impl Cutter<'_> {
     /// The guard of `rest`, if `stmt` is an early return before it and the kernel ends after `rest`.
     fn early_return(&self, stmt: &Stmt, rest: &[Stmt], ends_kernel: bool) -> Option<Guard> {
         let guard = self.regions.after(stmt)?;
-        (ends_kernel && self.loops == 0 && rest.iter().any(holds_barrier)).then(|| guard.clone())
+        (legal!("form.end-of-kernel", ends_kernel)
+            && legal!("form.return-outside-loops", self.loops == 0)
+            && rest.iter().any(holds_barrier))
+        .then(|| guard.clone())
     }
 
     /// A segment without a body, with the mask and the guard of the position.
@@ -305,13 +308,13 @@ impl Cutter<'_> {
                 of_threads |= matches!(self.function.exprs[id].kind, ExprKind::Load(..));
             });
         });
-        let mut seen = of_threads && escapes(pending).any();
+        let mut seen = !legal!("form.no-jump-before", !of_threads || !escapes(pending).any());
         for_each_mention(self.function, pending, &mut |local| seen |= changes.contains(&local));
         if seen {
             self.flush(pending, nodes, false);
         }
         // Without a mask every thread of the region is active, because a divergent jump creates a mask.
-        let active = if of_threads { self.active() } else { None };
+        let active = if legal!("form.unmasked", !of_threads) { None } else { self.active() };
         match nodes.last_mut() {
             Some(Node::Once { active: None, block, .. }) if active.is_none() => block.push(stmt.clone()),
             _ => {

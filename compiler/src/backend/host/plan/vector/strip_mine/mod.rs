@@ -263,17 +263,17 @@ impl Maker<'_> {
                 // accesses.
                 let is_whole = match split.as_ref().map(|split| split.by) {
                     // The body is invalid for the threads of the range.
-                    Some(SplitBy::ExcludedRange) => false,
+                    Some(SplitBy::ExcludedRange) => legal!("strip_mine.whole-body", false),
                     Some(SplitBy::SteadyState | SplitBy::Bit) => !self.strided.is_empty(),
                     Some(SplitBy::ResidueClass { .. } | SplitBy::Scaled { .. }) | None => true,
                 };
-                unless(*runs != Runs::EachThread, Refusal::OtherThreads)?;
-                unless(!same, Refusal::OwnGuard)?;
+                unless(!legal!("strip_mine.each-thread", *runs == Runs::EachThread), Refusal::OtherThreads)?;
+                unless(!legal!("strip_mine.same-guard", same), Refusal::OwnGuard)?;
                 unless(!is_whole, Refusal::PartsOfRows)?;
-                unless(active.is_some(), Refusal::Mask)?;
-                unless(escapes(body).any(), Refusal::DivergentJump)
+                unless(!legal!("strip_mine.no-mask", active.is_none()), Refusal::Mask)?;
+                unless(!legal!("strip_mine.no-divergent-jump", !escapes(body).any()), Refusal::DivergentJump)
             }
-            Node::Once { active, .. } => unless(active.is_some(), Refusal::Mask),
+            Node::Once { active, .. } => unless(!legal!("strip_mine.no-masked-code", active.is_none()), Refusal::Mask),
             Node::If { then, otherwise, .. } => all(then, in_loop).and_then(|()| all(otherwise, in_loop)),
             Node::Loop { counter, active, mask, continue_mask, body, step, .. } => {
                 let is_counted = counter.is_some()
@@ -281,15 +281,17 @@ impl Maker<'_> {
                     || body.iter().any(|node| leaves(node, self.masked_loops));
                 all(body, true)?;
                 all(step, true)?;
-                unless(active.is_some() || mask.is_some() || continue_mask.is_some(), Refusal::Mask)?;
-                unless(!is_counted, Refusal::NotCounted)
+                let is_masked = active.is_some() || mask.is_some() || continue_mask.is_some();
+                unless(!legal!("strip_mine.no-masked-loop", !is_masked), Refusal::Mask)?;
+                unless(!legal!("strip_mine.counted", is_counted), Refusal::NotCounted)
             }
-            Node::Break | Node::Continue => unless(!in_loop, Refusal::DivergentJump),
-            Node::Barrier => Err(Refusal::Barrier),
-            Node::WarpRegion(_) => Err(Refusal::WarpRegion),
-            Node::Split { .. } => Err(Refusal::Mask),
-            Node::Guarded { .. } | Node::Strips(_) | Node::TransposedRows(_) => Err(Refusal::OtherThreads),
-            Node::Return => Err(Refusal::DivergentJump),
+            Node::Break | Node::Continue => unless(!legal!("strip_mine.own-loop", in_loop), Refusal::DivergentJump),
+            Node::Barrier => unless(!legal!("strip_mine.no-barrier", false), Refusal::Barrier),
+            Node::WarpRegion(_) => unless(!legal!("strip_mine.no-warp-region", false), Refusal::WarpRegion),
+            Node::Split { .. } => unless(!legal!("strip_mine.no-split", false), Refusal::Mask),
+            Node::Guarded { .. } => unless(!legal!("strip_mine.no-guarded-region", false), Refusal::OtherThreads),
+            Node::Strips(_) | Node::TransposedRows(_) => Err(Refusal::OtherThreads),
+            Node::Return => unless(!legal!("strip_mine.no-return", false), Refusal::DivergentJump),
         }
     }
 
@@ -348,7 +350,8 @@ impl Maker<'_> {
         let (mut stride_lengths, mut whole) = (Vec::new(), false);
         self.stride_lengths(nodes, guard, &mut stride_lengths, &mut whole);
         let Some(&first) = stride_lengths.first() else { return ActiveLanes::All };
-        let alike = !whole && stride_lengths.iter().all(|&stride_length| stride_length == first);
+        let alike = legal!("strip_mine.all-strided", !whole)
+            && legal!("strip_mine.one-stride", stride_lengths.iter().all(|&stride_length| stride_length == first));
         let mut computes = false;
         self.computes(nodes, &mut computes);
         let most = if computes { MAX_SHORT_ROW } else { MAX_WIDTH };
@@ -441,12 +444,15 @@ impl Maker<'_> {
         }
         let wraps = guard.ranges.iter().any(|range| range.wraps);
         let has_masked_loops = nodes.iter().any(|node| has_masked_loop(node, self.masked_loops));
-        if has_masked_loops && stride_length.is_some() {
+        if !legal!("strip_mine.masked-or-ragged", !has_masked_loops || stride_length.is_none()) {
             return Err(Some(Refusal::Combination));
         }
         let bytes: u64 = slots.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         // If one of two rows has left a loop, it would load elements that its own threads do not load.
-        let single = has_strided || wraps || has_masked_loops || stride_length.is_some();
+        let single = !legal!("strip_mine.single-strided", !has_strided)
+            || !legal!("strip_mine.single-wrapping", !wraps)
+            || !legal!("strip_mine.single-masked", !has_masked_loops)
+            || !legal!("strip_mine.single-ragged", stride_length.is_none());
         let rows = [self.most_rows, ROWS].into_iter().find(|&rows| {
             let holds = u64::from(Strips::BLOCK_WIDTH) * u64::from(rows) * bytes <= MAX_BYTES;
             shares && !single && exprs * rows as usize <= MAX_EXPRS && holds
@@ -482,7 +488,10 @@ impl Maker<'_> {
         if rows == 1 && !has_strided && !carries && !is_short {
             return Err(Some(Refusal::CarriesNothing));
         }
-        if stride_length.is_some() && (has_strided || wraps) {
+        let is_ragged = stride_length.is_some();
+        if !legal!("strip_mine.strided-or-ragged", !is_ragged || !has_strided)
+            || !legal!("strip_mine.wrapping-or-ragged", !is_ragged || !wraps)
+        {
             return Err(Some(Refusal::Combination));
         }
         // A strip that is wider than the row would be a remainder.
@@ -493,11 +502,13 @@ impl Maker<'_> {
         count_loads(nodes, &mut inside);
         let (mut exposed, mut always) = (BTreeSet::new(), BTreeSet::new());
         expose(nodes, &mut always, &mut exposed);
-        let is_read =
-            |local: &LocalId| self.loads[local.index()] > inside[local.index()] || (repeats && exposed.contains(local));
-        let live_out: Vec<LocalId> = stored.into_iter().filter(is_read).collect();
+        let is_dead = |local: &LocalId| {
+            legal!("strip_mine.not-read-after", self.loads[local.index()] <= inside[local.index()])
+                && legal!("strip_mine.not-carried", !repeats || !exposed.contains(local))
+        };
+        let live_out: Vec<LocalId> = stored.into_iter().filter(|local| !is_dead(local)).collect();
         // A local that a strip stores, but does not always assign, must have its old value.
-        exposed.extend(live_out.iter().filter(|local| !always.contains(local)));
+        exposed.extend(live_out.iter().filter(|local| !legal!("strip_mine.always-stored", always.contains(local))));
         let mut shared = BTreeSet::new();
         assigned_once(nodes, &mut shared);
         self.branch_on_uniform(nodes, guard);
@@ -529,8 +540,11 @@ impl Maker<'_> {
         let Peeler { function, uniformity, .. } = self.peeler;
         // Other loops remain over whole rows, where the condition is tested once for a row.
         let is_uniform = !self.strided.is_empty()
-            && more.ranges.is_empty()
-            && more.rows.iter().all(|&(cond, _)| !uniformity.varies(function, cond));
+            && legal!("strip_mine.no-range", more.ranges.is_empty())
+            && legal!(
+                "strip_mine.uniform-condition",
+                more.rows.iter().all(|&(cond, _)| !uniformity.varies(function, cond))
+            );
         is_uniform.then_some(more.rows)
     }
 

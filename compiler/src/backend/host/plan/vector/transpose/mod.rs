@@ -76,7 +76,9 @@ fn rewrite(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, strips: &m
         for_each_stmt(&segment.body, &mut |stmt| match stmt.kind {
             StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
             StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.scalar_lanes = true,
-            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => straight = false,
+            StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => {
+                straight &= legal!("transpose.no-operation", false);
+            }
         });
     });
     if straight && list(peeler, interchanged, &mut nodes).is_some() {
@@ -166,7 +168,8 @@ impl<'a, 'b> Transposition<'a, 'b> {
             return None;
         };
         let by_one = peeler.function.local(a) == Some(counter) && peeler.function.int(b) == Some(1);
-        let is_own = !assigned.contains(&counter) && !peeler.uniformity.local_varies(counter);
+        let is_own = legal!("transpose.own-counter", !assigned.contains(&counter))
+            && legal!("transpose.uniform-counter", !peeler.uniformity.local_varies(counter));
         (*local == counter && by_one && is_own).then(|| Self {
             peeler,
             counter,
@@ -226,7 +229,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
         }
         let unmasked = (!self.stores || !self.written.rows.is_empty()) && !self.touches;
         // Lanes without an iteration left execute it, too; their results are discarded.
-        if self.lane_trip_counts.is_some() && !unmasked {
+        if !legal!("transpose.no-effect", self.lane_trip_counts.is_none() || unmasked) {
             return None;
         }
         self.unconditional_tests.extend(self.lane_trip_counts.map(|counts| counts.has_iteration));
@@ -297,7 +300,8 @@ impl<'a, 'b> Transposition<'a, 'b> {
             Class::Leaf(Leaf::Local(local)) => local == self.counter || self.assigned.contains(&local),
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
         });
-        (leaves && !changes && self.function().local(counter) == Some(self.counter)).then_some(limit)
+        (leaves && legal!("transpose.same-limit", !changes) && self.function().local(counter) == Some(self.counter))
+            .then_some(limit)
     }
 
     /// Analyzes statements that a thread executes under conditions on the counter.
@@ -335,7 +339,10 @@ impl<'a, 'b> Transposition<'a, 'b> {
                     let before = (self.loads.len(), self.uniform_loads.len());
                     self.block(other, &mut known.clone(), excluding)?;
                     // An early load under any other condition is not legal.
-                    if (loads && !unconditional_tests) || (self.loads.len(), self.uniform_loads.len()) != before {
+                    let other_loads = (self.loads.len(), self.uniform_loads.len()) != before;
+                    if !legal!("transpose.loads-of-all", !loads || unconditional_tests)
+                        || !legal!("transpose.loads-of-one-arm", !other_loads)
+                    {
                         return None;
                     }
                     known.extend(inner_locals(stmt));
@@ -421,11 +428,11 @@ impl<'a, 'b> Transposition<'a, 'b> {
         let ExprKind::Load(pointer, align) = kind else { return Some(()) };
         let pointer = self.inline(pointer, known)?;
         let form = self.neighbors(pointer);
-        let may_move = !self.stores || self.is_never_written(pointer);
+        let may_move = legal!("transpose.not-written", !self.stores || self.is_never_written(pointer));
         match form {
             // A uniform load is executed once per iteration, before the test of each lane. LLVM would repeat a load
             // under this test for each lane.
-            Some(Form::Same) if chosen || !may_move => return None,
+            Some(Form::Same) if !legal!("transpose.uniform-load-of-all", !chosen) || !may_move => return None,
             Some(Form::Same) => {
                 let pointer = self.of_all(pointer, &mut { MAX_EXPRS })?;
                 let Expr { ty, span, .. } = self.function().exprs[root];
@@ -439,7 +446,10 @@ impl<'a, 'b> Transposition<'a, 'b> {
             }
             None if self.reads_stored(root, pointer) => {}
             None => {
-                if chosen || self.goes_on(pointer) != Some(true) || !self.is_plain(pointer) {
+                if !legal!("transpose.load-of-all", !chosen)
+                    || self.goes_on(pointer) != Some(true)
+                    || !self.is_plain(pointer)
+                {
                     return None;
                 }
                 let number = self.add(root, pointer);

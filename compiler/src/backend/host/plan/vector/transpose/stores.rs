@@ -30,7 +30,10 @@ impl Transposition<'_, '_> {
             return Some(());
         }
         // A conditional store would be executed for lanes that do not store.
-        if self.is_in_branch() || self.goes_on(at) != Some(true) || !self.is_plain(pointer) {
+        if !legal!("transpose.store-of-all", !self.is_in_branch())
+            || self.goes_on(at) != Some(true)
+            || !self.is_plain(pointer)
+        {
             return None;
         }
         let function = &*self.peeler.function;
@@ -95,13 +98,16 @@ impl Transposition<'_, '_> {
     pub(crate) fn alias_checks(&self) -> Option<Vec<AliasCheck>> {
         let Written { rows, unsure, elsewhere, reads, .. } = &self.written;
         if rows.is_empty() {
-            return (!elsewhere || unsure.is_empty()).then(Vec::new);
+            return legal!("transpose.no-store-between", !elsewhere || unsure.is_empty()).then(Vec::new);
         }
         let ahead = |id: &ExprId| {
             self.loads.iter().any(|load| load.loads.contains(id))
                 || self.uniform_loads.iter().any(|(load, _)| load == id)
         };
-        if *elsewhere || *reads || rows.iter().any(|row| row.reads.iter().any(ahead)) {
+        if !legal!("transpose.only-row-stores", !elsewhere)
+            || !legal!("transpose.only-row-loads", !reads)
+            || !legal!("transpose.stored-not-early", !rows.iter().any(|row| row.reads.iter().any(ahead)))
+        {
             return None;
         }
         let mut alias_checks = Vec::new();
@@ -146,7 +152,8 @@ impl Transposition<'_, '_> {
         match self.distance(clash.first, clash.second) {
             Some(elements) => {
                 let behind = elements.checked_mul(i128::from(bytes))?;
-                (behind <= i128::from(clash.from) || behind >= i128::from(clash.to)).then_some(())
+                let is_disjoint = behind <= i128::from(clash.from) || behind >= i128::from(clash.to);
+                legal!("transpose.disjoint", is_disjoint).then_some(())
             }
             None => {
                 alias_checks.push(clash);
