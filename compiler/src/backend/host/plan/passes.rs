@@ -771,8 +771,8 @@ pub(crate) const PASSES: &[Pass] = &[
 ];
 
 fn permute(cx: &mut Cx) {
-    let Plan { module, effects, kernel, x_axis, .. } = &mut cx.plan;
-    *x_axis = permute_axes::best(module, *kernel, effects);
+    let Plan { module, kernel, x_axis, .. } = &mut cx.plan;
+    *x_axis = permute_axes::best(module, *kernel);
     permute_axes::exchange(module, *x_axis);
 }
 

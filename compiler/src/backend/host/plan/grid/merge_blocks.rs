@@ -44,8 +44,7 @@ enum Dependence {
 /// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may not
 /// be merged.
 pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
-    let waits = effects.iter().any(|effects| effects.synchronizes());
-    if !legal!("merge_blocks.no-synchronization", !waits) || !legal!("merge_blocks.movable", may_move_all(module)) {
+    if effects.iter().any(|effects| effects.synchronizes()) || !legal!("merge_blocks.movable", may_move_all(module)) {
         return None;
     }
     let mut extents = Extents::new();
@@ -56,7 +55,7 @@ pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
     }
     extents.sort_unstable();
     extents.dedup();
-    legal!("merge_blocks.one-extent", extents.len() < 2).then_some(extents)
+    (extents.len() < 2).then_some(extents)
 }
 
 struct Walk<'a> {
@@ -96,7 +95,6 @@ impl<'a> Walk<'a> {
             }
         }
         let mut stays = legal!("merge_blocks.stable", stable);
-        stays &= legal!("merge_blocks.locals", !self.dependences.contains(&Dependence::Other));
         self.known.fill(None);
         for_each_stmt(&self.function.body, &mut |stmt| {
             let assigns = matches!(stmt.kind, StmtKind::Assign(..));
@@ -106,10 +104,9 @@ impl<'a> Walk<'a> {
                     Dependence::Thread | Dependence::Block | Dependence::First => {
                         legal!("merge_blocks.index-parts", assigns)
                     }
-                    Dependence::Other => false,
+                    Dependence::Other => legal!("merge_blocks.grid-index", false),
                 };
                 for_each_expr(self.function, root, &mut |id| {
-                    stays &= legal!("merge_blocks.grid-index", self.dependence(id) != Dependence::Other);
                     stays &= legal!("merge_blocks.shared-memory", !self.is_of_block(id));
                 });
             }

@@ -5,8 +5,8 @@
 //! access contiguous elements. The pass exchanges the axis of least cost with `x` in all functions, and the launch
 //! exchanges the axes of its grid and its blocks.
 //!
-//! Legal because nothing orders the threads of a block between its barriers. The kernel must not synchronize a warp or
-//! the grid, and must not otherwise observe how threads are numbered ([`thread_order::may_move_all`]).
+//! Legal because nothing orders the threads of a block between its barriers. The kernel must not observe how threads are
+//! numbered ([`thread_order::may_move_all`]), as operations of a warp or the grid do.
 //!
 //! Profitable if the estimated cost of the kernel's memory accesses is lower along that axis. The cost depends only on
 //! the stride, the memory space and the loop depth of each access.
@@ -18,8 +18,8 @@ use crate::{
         thread_order,
     },
     ir::{
-        Class, Effects, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt,
-        StmtKind, SyncScope, Type, for_each_expr, for_each_stmt,
+        Class, ExprId, ExprKind, FuncId, Function, Leaf, LocalId, Module, Space, SpecialRegister, Stmt, StmtKind, Type,
+        for_each_expr, for_each_stmt,
     },
 };
 
@@ -34,12 +34,8 @@ const STRIDED_SHARED_COST: u64 = 4;
 
 /// The axis to exchange with `x`. It is 0, for no exchange, if an exchange is illegal, if the kernel does not read
 /// `threadIdx.x`, or if no other axis is cheaper.
-pub(crate) fn best(module: &Module, kernel: FuncId, effects: &[Effects]) -> u8 {
-    let independent = |effects: &Effects| matches!(effects.together, SyncScope::None | SyncScope::Block);
-    let is_ordered = !effects.iter().all(independent);
-    if !legal!("permute_axes.block-scope", !is_ordered)
-        || !legal!("permute_axes.movable", thread_order::may_move_all(module))
-    {
+pub(crate) fn best(module: &Module, kernel: FuncId) -> u8 {
+    if !legal!("permute_axes.movable", thread_order::may_move_all(module)) {
         return 0;
     }
     let function = &module.functions[kernel];

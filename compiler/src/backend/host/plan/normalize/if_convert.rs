@@ -104,10 +104,9 @@ impl Convert<'_> {
                 Class::Leaf(_) => {}
                 Class::Arith(arith) => {
                     cost += 1;
-                    pure &= legal!("if_convert.total", is_cheap(arith));
+                    pure &= is_cheap(arith);
                 }
-                Class::Address { .. } => pure = false,
-                Class::Load(_) => pure &= legal!("if_convert.no-load", false),
+                Class::Address { .. } | Class::Load(_) => pure &= legal!("if_convert.no-load", false),
             });
         }
         pure && cost <= MAX_COST
@@ -167,34 +166,13 @@ impl Convert<'_> {
         }
     }
 
-    /// Whether an arm assigns a local before it reads it, and no other code mentions the local.
+    /// Whether no code outside of an arm mentions a local. The arm then assigns it before it reads it: code never reads a
+    /// local before that.
     fn stays_inside(&self, local: LocalId, arm: &[Stmt]) -> bool {
         let Some(&everywhere) = self.mentions.get(local.index()) else { return false };
         let mut inside = 0;
         for_each_mention(self.function, arm, &mut |seen| inside += u32::from(seen == local));
-        let first = arm.iter().find(|stmt| {
-            let mut seen = false;
-            for_each_mention(self.function, std::slice::from_ref(stmt), &mut |at| seen |= at == local);
-            seen
-        });
-        let assigns = first.is_some_and(|stmt| match stmt.kind {
-            StmtKind::Assign(to, value) => to == local && !self.reads(value, local),
-            StmtKind::Store { .. }
-            | StmtKind::Op { .. }
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => false,
-        });
-        legal!("if_convert.assigned-first", assigns) && legal!("if_convert.one-arm", inside == everywhere)
-    }
-
-    fn reads(&self, root: ExprId, local: LocalId) -> bool {
-        let mut reads = false;
-        for_each_expr(self.function, root, &mut |id| reads |= self.function.exprs[id].kind == ExprKind::Local(local));
-        reads
+        legal!("if_convert.one-arm", inside == everywhere)
     }
 
     /// Copies an arm's statements, with a new local for each assignment except those to locals in `kept`.

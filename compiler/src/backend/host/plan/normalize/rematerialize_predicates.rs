@@ -107,8 +107,8 @@ impl Search<'_> {
                     legal!("rematerialize_predicates.same-operands", !changes.contains(&local))
                 }
                 Class::Leaf(_) => true,
-                Class::Load(_) => legal!("rematerialize_predicates.no-load", false),
-                Class::Arith(Arith::Math(..)) | Class::Address { .. } => false,
+                Class::Arith(Arith::Math(..)) => false,
+                Class::Address { .. } | Class::Load(_) => legal!("rematerialize_predicates.no-load", false),
                 Class::Arith(_) => true,
             };
         });

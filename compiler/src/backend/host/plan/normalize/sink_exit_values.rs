@@ -116,8 +116,7 @@ impl<'a> IterationAssignments<'a> {
                     compares |= matches!(arith, Arith::Compare(..));
                     true
                 }
-                Class::Load(_) => legal!("sink_exit_values.no-load", false),
-                Class::Address { .. } => false,
+                Class::Address { .. } | Class::Load(_) => legal!("sink_exit_values.no-load", false),
             };
         });
         known && compares
