@@ -28,7 +28,7 @@ ROOT = HERE.parents[1]
 TABLE = HERE / "conditions.txt"
 SUITES = [f"tests/python/conformance/{name}" for name in ("cpu", "threads", "memory", "collectives", "language")]
 PLANS = ("", "x86-64-v3")
-SECONDS = 600
+SECONDS = 120
 MOST_TESTS = 40
 
 

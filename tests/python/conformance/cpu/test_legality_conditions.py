@@ -1,0 +1,505 @@
+"""Kernels that a pass of the CPU planner must leave as they are, or must not rewrite in its simplest way: each is wrong
+without one condition of `tests/legality/conditions.txt`."""
+
+import numpy as np
+import pytest
+from harness import launch, run
+from host_memory import AtTheEnd
+from weft import cuda
+
+
+def values(seed, *shape, dtype=np.float32):
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
+
+
+# --- merge_blocks -----------------------------------------------------------------------------------------------------
+
+
+def test_blocks_with_lanes_are_not_merged():
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        out[i] = cuda.laneid
+
+    run(kernel, 400, 20, np.zeros(8000, np.int32))
+
+
+def test_blocks_that_store_an_index_are_not_merged():
+    @cuda.jit
+    def kernel(out):
+        out[cuda.grid(1)] = cuda.threadIdx.x
+
+    run(kernel, 400, 16, np.zeros(6400, np.int64))
+
+
+def test_blocks_that_double_an_index_are_not_merged():
+    @cuda.jit
+    def kernel(out):
+        out[cuda.grid(1)] = cuda.threadIdx.x * 2 + cuda.blockIdx.x
+
+    run(kernel, 400, 16, np.zeros(6400, np.int64))
+
+
+def test_blocks_with_an_index_of_two_values_are_not_merged():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        j = cuda.threadIdx.x + 0
+        if x[i] > 0:
+            j = i
+        out[i] = x[j]
+
+    run(kernel, 400, 16, values(2, 6400), np.zeros(6400, np.float32))
+
+
+def test_blocks_with_shared_memory_are_not_merged():
+    @cuda.jit
+    def kernel(x, out):
+        total = cuda.shared.array(1, np.float32)
+        i = cuda.grid(1)
+        total[0] = 0
+        for k in range(x.shape[0]):
+            total[0] = total[0] * 2 + x[k, i]
+        out[i] = total[0]
+
+    run(kernel, 400, 1, values(3, 5, 400), np.zeros(400, np.float32))
+
+
+# --- permute_axes -----------------------------------------------------------------------------------------------------
+
+
+def test_axes_with_lanes_are_not_exchanged():
+    @cuda.jit
+    def kernel(x, out):
+        i, j = cuda.grid(2)
+        out[i, j] = x[i, j] + cuda.laneid
+
+    run(kernel, (2, 3), (8, 4), values(4, 16, 12), np.zeros((16, 12), np.float32))
+
+
+# --- grid-stride loops ------------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_is_read_after_its_loop():
+    @cuda.jit
+    def kernel(x, out):
+        t = cuda.grid(1)
+        i = cuda.grid(1)
+        while i < x.size:
+            x[i] += 1
+            i += cuda.gridsize(1)
+        out[t] = i
+
+    run(kernel, 2, 16, values(6, 70), np.zeros(32, np.int64))
+
+
+def test_a_first_index_that_falls_along_y():
+    @cuda.jit
+    def kernel(x, out):
+        first = cuda.threadIdx.x + (8 - cuda.threadIdx.y) * 16
+        i = first
+        while i < x.size:
+            out[i] = x[i] + 1
+            i += 8 * 16
+
+    run(kernel, 1, (16, 8), values(7, 200), np.zeros(200, np.float32))
+
+
+# --- if_convert, extrema ----------------------------------------------------------------------------------------------
+
+
+def test_a_branch_around_a_load_past_the_end():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            value = np.float32(0)
+            if i < x.size:
+                value = x[i]
+            out[i] = value * 2
+
+    x = AtTheEnd(values(12, 40))
+    out = np.zeros(9000, np.float32)
+    kernel[36, 256](x, out)
+    cuda.synchronize()
+    np.testing.assert_array_equal(out[:40], values(12, 40) * 2)
+
+
+def test_selects_of_floats_are_no_minima():
+    @cuda.jit
+    def kernel(a, b, out):
+        i = cuda.grid(1)
+        x, y = a[i], b[i]
+        out[i, 0] = x if x < y else y
+        out[i, 1] = y if x < y else x
+        out[i, 2] = x if x > y else y
+
+    special = np.array([np.nan, 0.0, -0.0, 1.0, np.inf], np.float64)
+    a, b = (part.ravel().copy() for part in np.meshgrid(special, special))
+    (out,) = launch(kernel, 1, 25, a, b, np.zeros((25, 3)))[2:]
+    expected = np.stack([np.where(a < b, a, b), np.where(a < b, b, a), np.where(a > b, a, b)], 1)
+    np.testing.assert_array_equal(out.view(np.uint64), expected.view(np.uint64))
+
+
+# --- promote_scalars --------------------------------------------------------------------------------------------------
+
+
+def test_an_accumulator_whose_limit_is_stored():
+    @cuda.jit
+    def kernel(x, out):
+        limits = cuda.shared.array(16, np.int64)
+        i = cuda.threadIdx.x
+        limits[i] = i
+        k = 0
+        while k < limits[i]:
+            out[i] += x[k]
+            limits[i] = i if k < 3 else 0
+            k += 1
+
+    run(kernel, 1, 16, values(14, 20), np.zeros(16, np.float32))
+
+
+def test_an_accumulator_whose_counter_starts_at_an_element():
+    @cuda.jit
+    def kernel(x, starts, out):
+        i = cuda.grid(1)
+        k = starts[i]
+        starts[i] = 7
+        while k < 5:
+            out[i] += x[k]
+            k += 1
+
+    run(kernel, 1, 16, values(16, 20), np.arange(16, dtype=np.int64), np.zeros(16, np.float32))
+
+
+def test_an_accumulator_with_an_atomic_operation():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            out[i] += x[k, i]
+            cuda.atomic.max(out, i, 3)
+
+    run(kernel, 1, 16, values(18, 9, 16, dtype=np.int32), np.zeros(16, np.int32))
+
+
+def test_an_accumulator_of_a_thread_that_returns():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            out[i] += x[k, i]
+            if x[k, i] == 3:
+                return
+        out[i] += 100
+
+    run(kernel, 1, 16, values(19, 9, 16, dtype=np.int32), np.zeros(16, np.int32))
+
+
+def test_an_accumulator_that_some_iterations_skip():
+    @cuda.jit
+    def kernel(x, out, at):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            if x[k, i] < 5:
+                break
+            out[i + at] += x[k, i]
+
+    x = np.abs(values(21, 9, 8000, dtype=np.int32)) + 5
+    x[0, 4:] = 0
+    out = AtTheEnd(np.zeros(4, np.int32))
+    kernel[8, 1000](x, out, 0)
+    cuda.synchronize()
+    np.testing.assert_array_equal(out.array, x[:, :4].sum(0))
+
+
+def test_an_accumulator_with_an_address_of_two_values():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            j = i
+            if x[k, i] > 0:
+                j = i + 1
+            out[i, j] += x[k, i]
+
+    run(kernel, 1, 16, values(22, 9, 16, dtype=np.int32), np.zeros((16, 17), np.int32))
+
+
+def test_an_accumulator_whose_address_is_stored():
+    @cuda.jit
+    def kernel(x, out):
+        at = cuda.shared.array(16, np.int64)
+        i = cuda.threadIdx.x
+        at[i] = 0
+        for k in range(x.shape[0]):
+            out[i, at[i]] += x[k, i]
+            at[i] = (at[i] + 1) % 3
+
+    run(kernel, 1, 16, values(23, 9, 16, dtype=np.int32), np.zeros((16, 3), np.int32))
+
+
+def test_an_accumulator_with_another_name():
+    @cuda.jit
+    def kernel(x, out, same):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            out[i] += x[k, i]
+            same[i] *= 2
+
+    x, out = values(24, 5, 16, dtype=np.int32), np.ones(16, np.int32)
+    expected = out.copy()
+    for k in range(5):
+        expected = (expected + x[k]) * 2
+    kernel[1, 16](x, out, out)
+    np.testing.assert_array_equal(out, expected)
+
+
+# --- interchange ------------------------------------------------------------------------------------------------------
+
+
+def test_a_counter_that_is_read_after_its_loop():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        total = np.float32(0)
+        k = 0
+        while k < i + 1:
+            total = total * 0.5 + x[i, k]
+            k += 1
+        out[i] = total + k
+
+    run(kernel, 1, 40, values(36, 40, 48), np.zeros(40, np.float32), rtol=1e-5)
+
+
+# --- contexts, broadcasts ---------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_some_threads_assign_after_a_barrier():
+    @cuda.jit
+    def kernel(x, y, out):
+        i = cuda.grid(1)
+        value = x[i] * 2
+        cuda.syncthreads()
+        if x[i] > 0:
+            value = y[i]
+        cuda.syncthreads()
+        out[i] = value
+
+    run(kernel, 1, 40, values(37, 40), values(38, 40), np.zeros(40, np.float32))
+
+
+def test_an_exit_by_a_value_that_all_threads_have_stored():
+    @cuda.jit
+    def kernel(out):
+        last = cuda.shared.array(1, np.int32)
+        i = cuda.grid(1)
+        last[0] = 0
+        cuda.syncthreads()
+        for k in range(9):
+            last[0] = k
+            if last[0] >= 3:
+                break
+            out[i] += 1
+        cuda.syncthreads()
+        out[i] += last[0]
+
+    run(kernel, 1, 40, np.zeros(40, np.int32))
+
+
+# --- speculate_stores -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_conditional_store_of_two_threads(at):
+    @cuda.jit
+    def kernel(x, out):
+        most = cuda.shared.array(64, np.int32)
+        i = cuda.threadIdx.x
+        most[i] = 0
+        cuda.syncthreads()
+        if x[i] > most[i // 2]:
+            most[i // 2] = 7
+        cuda.syncthreads()
+        out[i] = most[i]
+
+    x = np.zeros(64, np.int32)
+    x[at::2] = 9
+    run(kernel, 1, 64, x, np.zeros(64, np.int32))
+
+
+def test_a_conditional_load_of_a_neighbor_after_a_store():
+    @cuda.jit
+    def kernel(out):
+        v = cuda.shared.array(65, np.int32)
+        i = cuda.threadIdx.x
+        j = i + cuda.blockIdx.x
+        v[i] = i
+        cuda.syncthreads()
+        if v[i] + v[j] > 9:
+            v[i] = 70
+            v[j] = v[j] + v[i]
+        cuda.syncthreads()
+        out[i] = v[i]
+
+    run(kernel, 1, 64, np.zeros(64, np.int32))
+
+
+# --- rematerialize_predicates, nest_conditions ------------------------------------------------------------------------
+
+
+def test_a_predicate_that_a_loop_assigns():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        known = i > 5
+        for k in range(x.shape[0]):
+            cuda.syncthreads()
+            if known:
+                out[i] += x[k, i]
+            known = i > 3 * k
+
+    run(kernel, 1, 16, values(43, 6, 16), np.zeros(16, np.float32))
+
+
+def test_a_predicate_of_a_value_that_a_loop_assigns():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        j = i
+        known = j > 5
+        for k in range(x.shape[0]):
+            cuda.syncthreads()
+            if known:
+                out[i] += x[k, i]
+            j -= 3
+        out[i] += j
+
+    run(kernel, 1, 16, values(44, 6, 16), np.zeros(16, np.float32))
+
+
+def test_a_predicate_of_an_element_that_is_stored():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        known = x[i] > 0
+        cuda.syncthreads()
+        x[i] = -1
+        cuda.syncthreads()
+        if known:
+            out[i] = 3
+
+    run(kernel, 1, 16, values(45, 16), np.zeros(16, np.float32))
+
+
+def test_a_conjunction_with_another_arm():
+    @cuda.jit
+    def kernel(x, n, out):
+        i = cuda.grid(1)
+        if i < n and x[i] > 0:
+            out[i] = 3
+        else:
+            out[i] = x[i]
+
+    run(kernel, 1, 16, values(47, 16), 9, np.zeros(16, np.float32))
+
+
+# --- residue, xor_partner ---------------------------------------------------------------------------------------------
+
+
+def test_a_remainder_that_differs_between_threads():
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        if i % 16 == (i + 3) % 18:
+            out[i] = 3
+
+    run(kernel, 1, 100, np.zeros(100, np.float32))
+
+
+def test_a_divisor_that_differs_between_threads():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i % x[i] == 0:
+            out[i] = 3
+
+    run(kernel, 1, 100, np.arange(100) % 5 + 2, np.zeros(100, np.float32))
+
+
+def test_a_mask_of_some_bits():
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        if i & 21 == 4:
+            out[i] = 3
+
+    run(kernel, 1, 100, np.zeros(100, np.float32))
+
+
+def test_a_remainder_of_a_multiple():
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        if (i + i) % 16 == 4:
+            out[i] = 3
+
+    run(kernel, 1, 100, np.zeros(100, np.float32))
+
+
+def test_all_remainders_but_one():
+    @cuda.jit
+    def kernel(out):
+        i = cuda.grid(1)
+        if i % 16 != 4:
+            out[i] = 3
+
+    run(kernel, 1, 100, np.zeros(100, np.float32))
+
+
+def test_a_partner_that_changes():
+    @cuda.jit
+    def kernel(x, j, out):
+        v = cuda.shared.array(64, np.float32)
+        i = cuda.threadIdx.x
+        v[i] = x[i]
+        cuda.syncthreads()
+        p = i ^ j
+        if x[i] > 0:
+            p = i
+        out[i] = v[p] + v[i ^ j]
+
+    run(kernel, 1, 64, values(49, 64), 4, np.zeros(64, np.float32))
+
+
+# --- privatize, contexts ----------------------------------------------------------------------------------------------
+
+
+def test_more_counts_than_a_copy_has():
+    @cuda.jit
+    def kernel(x, counts):
+        i = cuda.grid(1)
+        cuda.atomic.add(counts, x[i], 1)
+
+    x = np.arange(0, 40000, 100, dtype=np.int64)
+    run(kernel, 4, 100, x, np.zeros(40000, np.int32))
+
+
+def test_an_array_of_the_thread_in_a_loop_with_barriers():
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        for k in range(x.shape[0]):
+            last = cuda.local.array(2, np.float32)
+            cuda.syncthreads()
+            if k == 0:
+                last[1] = 1
+            last[k % 2] = last[(k + 1) % 2] * 2 + x[k, i]
+            out[i] += last[k % 2]
+
+    (out,) = launch(kernel, 1, 40, values(50, 6, 40), np.zeros(40, np.float32))[1:]
+    expected, last = np.zeros(40, np.float32), np.ones(40, np.float32)
+    for row in values(50, 6, 40):
+        last = last * 2 + row
+        expected += last
+    np.testing.assert_array_equal(out, expected)
