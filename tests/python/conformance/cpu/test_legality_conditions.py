@@ -530,7 +530,7 @@ def test_a_value_that_a_loop_carries_to_its_next_execution():
     def kernel(x, out):
         i = cuda.threadIdx.x
         total = np.float32(0)
-        for n in range(3):
+        for _ in range(3):
             cuda.syncthreads()
             for k in range(x.shape[0]):
                 total = total * 2 + x[k, i]

@@ -90,11 +90,7 @@ impl Candidates<'_> {
                     }
                 }
                 StmtKind::If { cond, then, otherwise }
-                    if otherwise.is_empty()
-                        && legal!(
-                            "interchange.guarded",
-                            guarded::is_guard_of_iteration(self.function, self.fixed, *cond)
-                        ) =>
+                    if otherwise.is_empty() && guarded::is_guard_of_iteration(self.function, self.fixed, *cond) =>
                 {
                     self.collect(then, path);
                 }
@@ -159,11 +155,8 @@ fn simple(function: &Function, block: &[Stmt]) -> Result<(), Refusal> {
             | StmtKind::If { .. }
             | StmtKind::Break
             | StmtKind::Continue => None,
-            StmtKind::Op { .. } if legal!("interchange.no-operation", false) => None,
             StmtKind::Op { .. } => Some(Refusal::Operation(stmt.span)),
-            StmtKind::Call { .. } if legal!("interchange.no-call", false) => None,
             StmtKind::Call { .. } => Some(Refusal::Call(stmt.span)),
-            StmtKind::Return(_) if legal!("interchange.no-return", false) => None,
             StmtKind::Return(_) => Some(Refusal::Return(stmt.span)),
             StmtKind::Loop { .. } => {
                 inner = inner.or(Some(Refusal::InnerLoop(stmt.span)));
@@ -174,7 +167,7 @@ fn simple(function: &Function, block: &[Stmt]) -> Result<(), Refusal> {
         for root in stmt.kind.exprs() {
             for_each_expr(function, root, &mut |id| {
                 let is_simple = match function.class(id) {
-                    Class::Leaf(Leaf::Base(base)) => legal!("interchange.no-thread-array", base.is_of_block()),
+                    Class::Leaf(Leaf::Base(base)) => base.is_of_block(),
                     Class::Arith(
                         Arith::Unary(..)
                         | Arith::Binary(..)

@@ -243,13 +243,11 @@ impl Cutter<'_> {
         nodes
     }
 
-    /// The guard of `rest`, if `stmt` is an early return before it and the kernel ends after `rest`.
+    /// The guard of `rest`, if `stmt` is an early return before it and the kernel ends after `rest`, which is in no loop
+    /// then.
     fn early_return(&self, stmt: &Stmt, rest: &[Stmt], ends_kernel: bool) -> Option<Guard> {
         let guard = self.regions.after(stmt)?;
-        (legal!("form.end-of-kernel", ends_kernel)
-            && legal!("form.return-outside-loops", self.loops == 0)
-            && rest.iter().any(holds_barrier))
-        .then(|| guard.clone())
+        (legal!("form.end-of-kernel", ends_kernel) && rest.iter().any(holds_barrier)).then(|| guard.clone())
     }
 
     /// A segment without a body, with the mask and the guard of the position.
