@@ -307,6 +307,27 @@ def test_an_exit_by_a_value_that_all_threads_have_stored():
     run(kernel, 1, 40, np.zeros(40, np.int32))
 
 
+def test_a_value_from_before_the_stores_of_a_loop():
+    @cuda.jit
+    def kernel(out):
+        last = cuda.shared.array(1, np.int32)
+        i = cuda.grid(1)
+        last[0] = 0
+        cuda.syncthreads()
+        now = last[0]
+        cuda.syncthreads()
+        for k in range(9):
+            if now >= 3:
+                break
+            last[0] = k
+            now = last[0]
+            out[i] += 1
+        cuda.syncthreads()
+        out[i] += 100 * now
+
+    run(kernel, 1, 40, np.zeros(40, np.int32))
+
+
 # --- speculate_stores -------------------------------------------------------------------------------------------------
 
 
@@ -733,3 +754,36 @@ def test_a_flag_of_an_element_that_its_loop_stores():
             out[i] += 10
 
     run(kernel, 1, 64, values(64, 64), 2, np.zeros(64, np.float32))
+
+
+def test_a_flag_that_a_branch_of_its_loop_assigns():
+    @cuda.jit
+    def kernel(x, y, n, out):
+        i = cuda.grid(1)
+        flag = False
+        for k in range(n):
+            cuda.syncthreads()
+            flag = i >= k * 2
+            if x[i] > 0:
+                flag = y[i] > 0
+        if flag:
+            out[i] += 10
+
+    run(kernel, 1, 64, values(65, 64), values(66, 64), 9, np.zeros(64, np.float32))
+
+
+def test_a_flag_of_an_iteration_that_ends_early():
+    @cuda.jit
+    def kernel(n, last, out):
+        i = cuda.grid(1)
+        flag = False
+        for k in range(n):
+            cuda.syncthreads()
+            flag = i < k * 5
+            if k == last:
+                break
+            flag = i >= k * 2
+        if flag:
+            out[i] += 10
+
+    run(kernel, 1, 64, 9, 4, np.zeros(64, np.float32))
