@@ -190,7 +190,7 @@ pub struct HostContext {
     /// The number of loop iterations that the thread runs until it calls `pause`, which resets it.
     pub iterations: u64,
     /// Returns when all threads of the barrier have arrived. The last argument selects the threads: [`Self::OF_BLOCK`];
-    /// [`Self::OF_WARP`], those of the warp in the mask; [`Self::OF_GRID`]; or [`Self::AT_SITE`], those that are
+    /// [`Self::OF_WARP`], those of the warp in the mask; [`Self::OF_CLUSTER`]; [`Self::OF_GRID`]; or [`Self::AT_SITE`], those that are
     /// currently at the same site in the code, whose number is the other argument.
     pub wait: extern "C" fn(*mut HostContext, u32, u32),
     /// Yields to other threads. The last argument is nonzero in a loop that waits for a store of another thread.
@@ -228,8 +228,14 @@ pub struct HostContext {
     /// in it. Before the accumulators is the number of the warp in the warpgroup.
     pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
     /// An asynchronous copy, or an operation of a barrier. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord). Returns 0
-    /// for a wait that cannot end and for a copy that is not aligned, else 1.
+    /// for an operation that is not possible, such as a wait that cannot end or a copy that is not aligned, else 1.
     pub copy: unsafe extern "C" fn(*mut HostContext, *const u64) -> u32,
+    /// The rank of the block in its cluster.
+    pub cluster_rank: u32,
+    /// The number of blocks of the cluster.
+    pub cluster_size: u32,
+    /// The `scratch` of each block of the cluster, by its rank. Null if threads have no stacks.
+    pub cluster: *const *mut u8,
 }
 
 impl HostContext {
@@ -242,8 +248,10 @@ impl HostContext {
     /// The last argument of `wait` for a barrier of the grid.
     pub const OF_GRID: u32 = 3;
     /// The last argument of `wait` for a phase of a barrier in shared memory. It returns when the phase may have
-    /// completed, and sets `lanes`: to 1 if no thread of the block can run, else to 0.
+    /// completed, and sets `lanes`: to 1 if no thread of the cluster can run, else to 0.
     pub const AT_PHASE: u32 = 4;
+    /// The last argument of `wait` for a barrier of the cluster.
+    pub const OF_CLUSTER: u32 = 5;
 
     /// The context of a range of blocks whose threads are work-item loops: they call no callbacks, and their stack
     /// depth is not checked.
@@ -297,6 +305,9 @@ impl HostContext {
             seen: std::ptr::null(),
             multiply: no_product,
             copy: no_copy,
+            cluster_rank: 0,
+            cluster_size: 1,
+            cluster: std::ptr::null(),
         }
     }
 }
@@ -317,16 +328,19 @@ impl AsyncCopyRecord {
     pub const BLOCK: usize = 5;
     /// The site in sanitized code; 0 in other code.
     pub const SITE: usize = 8;
-    /// The address to copy to, or of a barrier.
+    /// The address to copy to, or of a barrier. For [`Self::BOX_STORE`], that of the [`BoxMap`](crate::BoxMap).
     pub const TO: usize = 9;
     /// The address to copy from; of a barrier, its number of arrivals, the expected bytes, or the parity of a phase.
     pub const FROM: usize = 10;
     /// The address of the barrier that counts the bytes of a copy.
     pub const BARRIER: usize = 11;
-    /// The number of bytes of [`Self::BULK`], or the first indices of [`Self::BOX`].
+    /// The number of bytes of [`Self::BULK`], or the first indices of [`Self::BOX`]. After these is the mask of the blocks
+    /// that receive the copy, if [`Self::MULTICAST`] is added to the operation.
     pub const INDICES: usize = 12;
+    /// The number of bytes of [`Self::BULK_STORE`], or the first indices of [`Self::BOX_STORE`].
+    pub const STORE_INDICES: usize = 11;
     /// The number of words.
-    pub const LEN: usize = 17;
+    pub const LEN: usize = 18;
 
     /// Begins a copy.
     pub const ELEMENT: u64 = 0;
@@ -346,6 +360,14 @@ impl AsyncCopyRecord {
     pub const BULK: u64 = 7;
     /// Begins a copy of a box, by the [`BoxMap`](crate::BoxMap) at the address to copy from.
     pub const BOX: u64 = 8;
+    /// Begins a copy to global memory, as a part of a group.
+    pub const BULK_STORE: u64 = 9;
+    /// Begins a copy to a box, as a part of a group.
+    pub const BOX_STORE: u64 = 10;
+    /// [`Self::WAIT`], for which a group of copies to global memory is complete when its sources have been read.
+    pub const WAIT_READ: u64 = 11;
+    /// Added to [`Self::BULK`] and [`Self::BOX`]: several blocks of the cluster receive the copy.
+    pub const MULTICAST: u64 = 16;
 }
 
 /// The kind of the host's entry, and the size of the scratch memory that a worker provides: static shared memory,
@@ -364,7 +386,7 @@ pub struct HostEntry {
     pub dynamic_offset: u64,
     /// The axis of a launch's grid and blocks that is exchanged with `x` before the code runs; 0 for none.
     pub x_axis: u8,
-    /// The code calls [`HostContext::multiply`] or [`HostContext::copy`].
+    /// The code calls [`HostContext::multiply`] or [`HostContext::copy`], or reads the cluster.
     pub calls_runtime: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Asynchronous copies: a copy is made where its thread waits for its group, so that a program that does not wait reads
-//! what was there before. A copy that its thread does not wait for is never made. Copies that a barrier counts are made
-//! where a thread waits for the barrier's phase ([`phases`]).
+//! what was there before. A copy that its thread does not wait for is never made, except one to global memory for whose
+//! source the thread has waited: it is made when the block ends. Copies that a barrier counts are made where a thread waits
+//! for the barrier's phase ([`phases`]).
 #![expect(unsafe_code, reason = "compiled code passes addresses")]
 
 use std::{
@@ -9,9 +10,10 @@ use std::{
     ptr, slice,
 };
 
-use weft_artifact::{AsyncCopyRecord, HostContext};
+use weft_artifact::{AsyncCopyRecord, HostContext, MAP_DIMS};
 
 use super::{
+    boxes::{self, BoxAt},
     checks,
     phases::{Barrier, BulkCopy},
 };
@@ -28,13 +30,55 @@ struct Copy {
     bytes: usize,
 }
 
-/// The copies of a thread.
+/// A copy to global memory that is not made yet.
+#[derive(Debug)]
+struct Store {
+    target: Target,
+    /// The address in shared memory, and the number of bytes.
+    source: (u64, u64),
+    /// The source, if it has been read.
+    read: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Bytes(u64),
+    Box(BoxAt),
+}
+
+impl Store {
+    /// Reads the source.
+    fn read(&mut self) {
+        let (from, bytes) = self.source;
+        let read = self.read.get_or_insert_with(|| vec![0; bytes as usize]);
+        boxes::copy(read.as_mut_ptr().expose_provenance() as u64, from, read.len());
+    }
+
+    /// Writes what has been read, or else the source.
+    fn write(&self) {
+        let read = self.read.as_ref().map(|read| read.as_ptr().expose_provenance() as u64);
+        let (from, bytes) = (read.unwrap_or(self.source.0), self.source.1);
+        match self.target {
+            Target::Bytes(to) => boxes::copy(to, from, bytes as usize),
+            Target::Box(to) => boxes::store(&to.map(), to.indices, from),
+        }
+    }
+}
+
+/// Copies of a thread.
+#[derive(Debug, Default)]
+struct Group {
+    elements: Vec<Copy>,
+    stores: Vec<Store>,
+}
+
+/// All copies of a thread.
 #[derive(Debug, Default)]
 struct Pending {
     /// Since the latest group.
-    open: Vec<Copy>,
+    open: Group,
     /// The groups, the oldest first.
-    groups: VecDeque<Vec<Copy>>,
+    groups: VecDeque<Group>,
 }
 
 /// The copies of a block that this thread of the system runs.
@@ -66,6 +110,39 @@ pub(super) fn discard(scratch: *const u8) {
     BLOCKS.with_borrow_mut(|blocks| blocks.retain(|block| block.scratch != scratch.addr()));
 }
 
+/// Ends the block that has some scratch memory: makes the copies to global memory whose sources have been read.
+pub(super) fn end_block(scratch: *const u8) {
+    BLOCKS.with_borrow_mut(|blocks| {
+        blocks.iter().filter(|block| block.scratch == scratch.addr()).for_each(BlockCopies::end);
+        blocks.retain(|block| block.scratch != scratch.addr());
+    });
+}
+
+/// The block that has some scratch memory has synchronized with the other blocks of its cluster.
+pub(super) fn synchronized(scratch: *const u8) {
+    BLOCKS.with_borrow_mut(|blocks| {
+        blocks.iter_mut().filter(|block| block.scratch == scratch.addr()).for_each(BlockCopies::synchronize);
+    });
+}
+
+impl BlockCopies {
+    fn synchronize(&mut self) {
+        self.barriers.values_mut().for_each(|barrier| barrier.is_synchronized = true);
+    }
+
+    /// Whether other blocks may use a barrier.
+    fn is_synchronized(&self, barrier: u64) -> bool {
+        self.barriers.get(&barrier).is_some_and(|barrier| barrier.is_synchronized)
+    }
+
+    fn end(&self) {
+        for pending in self.threads.values() {
+            let stores = pending.groups.iter().flat_map(|group| &group.stores);
+            stores.filter(|store| store.read.is_some()).for_each(Store::write);
+        }
+    }
+}
+
 /// See [`copy`](HostContext::copy).
 ///
 /// # Safety
@@ -78,7 +155,7 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
     // SAFETY: the code passes its context.
     let scratch = unsafe { (*context).scratch }.addr();
     match words[AsyncCopyRecord::WHAT] {
-        AsyncCopyRecord::ELEMENT | AsyncCopyRecord::COMMIT | AsyncCopyRecord::WAIT => {
+        AsyncCopyRecord::ELEMENT | AsyncCopyRecord::COMMIT | AsyncCopyRecord::WAIT | AsyncCopyRecord::WAIT_READ => {
             // SAFETY: the caller's promise.
             unsafe { of_groups(context, scratch, words) };
             1
@@ -96,8 +173,92 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
             1
         }
         _ if !is_aligned(scratch as u64, words) => 0,
-        _ => u32::from(with_block(scratch, words, |block| of_barrier(block, words))),
+        AsyncCopyRecord::BULK_STORE | AsyncCopyRecord::BOX_STORE => {
+            with_block(scratch, words, |block| block.begin_store(words));
+            1
+        }
+        _ => {
+            // SAFETY: the code passes its context.
+            let (size, cluster) = unsafe { ((*context).cluster_size, (*context).cluster) };
+            // SAFETY: it has this number of blocks, unless it is null.
+            let cluster =
+                if cluster.is_null() { &[] } else { unsafe { slice::from_raw_parts(cluster, size as usize) } };
+            u32::from(of_cluster(scratch, cluster, words))
+        }
     }
+}
+
+/// An operation of a barrier that may be that of another block of the cluster, or of copies that several blocks receive.
+/// `false` if it is not possible.
+fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
+    let what = words[AsyncCopyRecord::WHAT];
+    if what >= AsyncCopyRecord::MULTICAST {
+        return multicast(scratch, cluster, words);
+    }
+    let barrier = words[AsyncCopyRecord::TO];
+    let is_arrival = matches!(what, AsyncCopyRecord::BARRIER_ARRIVE | AsyncCopyRecord::BARRIER_EXPECT);
+    // The memory of a block begins at the highest address that is not above that of its barrier.
+    let owner = cluster.iter().map(|block| block.addr()).filter(|block| *block as u64 <= barrier).max();
+    match owner.filter(|owner| is_arrival && *owner != scratch) {
+        None => with_block(scratch, words, |block| of_barrier(block, words)),
+        Some(owner) => BLOCKS.with_borrow_mut(|blocks| {
+            // What the block has done before is ordered before what follows a wait of the other block.
+            blocks.iter_mut().filter(|block| block.scratch == scratch).for_each(BlockCopies::synchronize);
+            let owner = blocks.iter_mut().find(|block| block.scratch == owner);
+            owner.is_some_and(|owner| owner.is_synchronized(barrier) && of_barrier(owner, words))
+        }),
+    }
+}
+
+/// Begins a copy in each block of a mask. `false`, and no copy, if one of them is not there, or has not synchronized since it made the
+/// barrier.
+fn multicast(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
+    let number = words[AsyncCopyRecord::NUMBER] as usize;
+    let mask = words[AsyncCopyRecord::INDICES + number] as u32;
+    let (counter, copy) = (words[AsyncCopyRecord::BARRIER], copy_of(words, number));
+    if mask == 0 || u64::from(mask) >> cluster.len() != 0 {
+        return false;
+    }
+    let ranks = (0..cluster.len()).filter(|rank| mask >> rank & 1 == 1);
+    let receivers: Vec<usize> = ranks.map(|rank| cluster[rank].addr()).collect();
+    let distance = |receiver: usize| (receiver as u64).wrapping_sub(scratch as u64);
+    BLOCKS.with_borrow_mut(|blocks| {
+        let has_barrier = |receiver: &usize| {
+            let (block, counter) =
+                (blocks.iter().find(|block| block.scratch == *receiver), counter.wrapping_add(distance(*receiver)));
+            let is_own = *receiver == scratch;
+            block.is_some_and(|block| block.is_synchronized(counter) || is_own && block.barriers.contains_key(&counter))
+        };
+        if !receivers.iter().all(has_barrier) {
+            return false;
+        }
+        CHANGES.set(changes() + 1);
+        for block in blocks.iter_mut().filter(|block| receivers.contains(&block.scratch)) {
+            let distance = distance(block.scratch);
+            if let Some(barrier) = block.barriers.get_mut(&counter.wrapping_add(distance)) {
+                barrier.begin(copy.at_distance(distance));
+            }
+        }
+        true
+    })
+}
+
+/// A copy to shared memory, of a box if `dims` is not 0.
+fn copy_of(words: &[u64], dims: usize) -> BulkCopy {
+    let [to, from] = [AsyncCopyRecord::TO, AsyncCopyRecord::FROM].map(|word| words[word]);
+    if is_box(words) {
+        BulkCopy::Box { to, from: BoxAt { map: from, indices: indices(words, AsyncCopyRecord::INDICES, dims) } }
+    } else {
+        BulkCopy::Bytes { to, from, bytes: words[AsyncCopyRecord::INDICES] }
+    }
+}
+
+fn is_box(words: &[u64]) -> bool {
+    words[AsyncCopyRecord::WHAT] & !AsyncCopyRecord::MULTICAST == AsyncCopyRecord::BOX
+}
+
+fn indices(words: &[u64], first: usize, dims: usize) -> [i64; MAP_DIMS] {
+    std::array::from_fn(|dim| if dim < dims { words[first + dim].cast_signed() } else { 0 })
 }
 
 /// Whether the addresses and the size of a copy are aligned. Shared memory is aligned relative to the block's scratch
@@ -105,10 +266,14 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
 fn is_aligned(scratch: u64, words: &[u64]) -> bool {
     let [to, from, bytes] =
         [AsyncCopyRecord::TO, AsyncCopyRecord::FROM, AsyncCopyRecord::INDICES].map(|word| words[word]);
-    let to = to.wrapping_sub(scratch);
-    match words[AsyncCopyRecord::WHAT] {
-        AsyncCopyRecord::BULK => (to | from | bytes).is_multiple_of(BULK_ALIGN),
-        AsyncCopyRecord::BOX => to.is_multiple_of(BOX_ALIGN),
+    let shared = |address: u64| address.wrapping_sub(scratch);
+    match words[AsyncCopyRecord::WHAT] & !AsyncCopyRecord::MULTICAST {
+        AsyncCopyRecord::BULK => (shared(to) | from | bytes).is_multiple_of(BULK_ALIGN),
+        AsyncCopyRecord::BOX => shared(to).is_multiple_of(BOX_ALIGN),
+        AsyncCopyRecord::BULK_STORE => {
+            (to | shared(from) | words[AsyncCopyRecord::STORE_INDICES]).is_multiple_of(BULK_ALIGN)
+        }
+        AsyncCopyRecord::BOX_STORE => shared(from).is_multiple_of(BOX_ALIGN),
         _ => true,
     }
 }
@@ -123,6 +288,7 @@ fn with_block<R>(scratch: usize, words: &[u64], call: impl FnOnce(&mut BlockCopi
         });
         let known = &mut blocks[at];
         if known.block != block {
+            known.end();
             (known.block, known.threads, known.barriers) = (block, HashMap::new(), HashMap::new());
         }
         call(known)
@@ -152,16 +318,33 @@ fn of_barrier(block: &mut BlockCopies, words: &[u64]) -> bool {
                 CHANGES.set(before);
             }
         }
-        AsyncCopyRecord::BULK => {
-            let bytes = words[AsyncCopyRecord::INDICES];
-            barriers.entry(counter).or_default().begin(BulkCopy::Bytes { to, from, bytes });
-        }
         _ => {
-            let indices = std::array::from_fn(|dim| words[AsyncCopyRecord::INDICES + dim].cast_signed());
-            barriers.entry(counter).or_default().begin(BulkCopy::Box { to, map: from, indices });
+            let copy = copy_of(words, words[AsyncCopyRecord::NUMBER] as usize);
+            barriers.entry(counter).or_default().begin(copy);
         }
     }
     done
+}
+
+impl BlockCopies {
+    /// A thread begins a copy to global memory.
+    fn begin_store(&mut self, words: &[u64]) {
+        let [to, from] = [AsyncCopyRecord::TO, AsyncCopyRecord::FROM].map(|word| words[word]);
+        let first = AsyncCopyRecord::STORE_INDICES;
+        let store = if words[AsyncCopyRecord::WHAT] == AsyncCopyRecord::BOX_STORE {
+            let dims = words[AsyncCopyRecord::NUMBER] as usize;
+            let target = BoxAt { map: to, indices: indices(words, first, dims) };
+            Store { target: Target::Box(target), source: (from, target.map().box_bytes()), read: None }
+        } else {
+            Store { target: Target::Bytes(to), source: (from, words[first]), read: None }
+        };
+        self.threads.entry(thread_of(words)).or_default().open.stores.push(store);
+    }
+}
+
+/// The `threadIdx` of the thread that the words name.
+fn thread_of(words: &[u64]) -> [u64; 3] {
+    std::array::from_fn(|axis| words[AsyncCopyRecord::THREAD + axis])
 }
 
 /// An operation of copies in groups.
@@ -170,25 +353,33 @@ fn of_barrier(block: &mut BlockCopies, words: &[u64]) -> bool {
 ///
 /// As for [`copy`].
 unsafe fn of_groups(context: *const HostContext, scratch: usize, words: &[u64]) {
-    let thread: [u64; 3] = std::array::from_fn(|axis| words[AsyncCopyRecord::THREAD + axis]);
     let number = words[AsyncCopyRecord::NUMBER] as usize;
     let mut complete: Vec<Copy> = Vec::new();
     with_block(scratch, words, |block| {
-        let pending = block.threads.entry(thread).or_default();
+        let pending = block.threads.entry(thread_of(words)).or_default();
         match words[AsyncCopyRecord::WHAT] {
             AsyncCopyRecord::ELEMENT => {
                 let address = |word: usize| usize::try_from(words[word]).unwrap_or_default();
                 let to = ptr::with_exposed_provenance_mut(address(AsyncCopyRecord::TO));
                 let from = ptr::with_exposed_provenance(address(AsyncCopyRecord::FROM));
-                pending.open.push(Copy { to, from, bytes: number });
+                pending.open.elements.push(Copy { to, from, bytes: number });
             }
             AsyncCopyRecord::COMMIT => {
                 let group = std::mem::take(&mut pending.open);
                 pending.groups.push_back(group);
             }
+            AsyncCopyRecord::WAIT_READ => {
+                let n_complete = pending.groups.len().saturating_sub(number);
+                for group in pending.groups.iter_mut().take(n_complete) {
+                    complete.append(&mut group.elements);
+                    group.stores.iter_mut().filter(|store| store.read.is_none()).for_each(Store::read);
+                }
+            }
             _ => {
                 while pending.groups.len() > number {
-                    complete.extend(pending.groups.pop_front().into_iter().flatten());
+                    let Some(group) = pending.groups.pop_front() else { break };
+                    complete.extend(group.elements);
+                    group.stores.iter().for_each(Store::write);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod async_copies;
 mod block_memory;
+mod boxes;
 mod checks;
 mod copy;
 mod crew;

@@ -13,6 +13,7 @@ pub(super) enum ThreadState {
     AtWarp(u32),
     AtSite(u32),
     AtPhase,
+    AtCluster,
     AtGrid,
     Done,
 }
@@ -51,7 +52,7 @@ pub(super) fn release(block: &mut [ThreadState], mut checks: Option<(&mut Launch
     }
     // Threads that wait for each other at different barriers would do so for ever, and mean nothing: those of warps,
     // whose mask may name threads that are elsewhere, go on.
-    if !released && block.iter().all(|state| *state != ThreadState::Ready) {
+    if !released && block.iter().all(|state| !matches!(state, ThreadState::Ready | ThreadState::AtPhase)) {
         if let Some((checks, slot)) = &mut checks {
             give_up(block, checks, *slot);
         }

@@ -9,9 +9,10 @@
     reason = "calls code that was compiled at run time, on stacks that it may leave at any call back"
 )]
 
+mod clusters;
 mod worker;
 
-use std::{cell::Cell, ops::Range, ptr, sync::PoisonError, time::Duration};
+use std::{cell::Cell, ops::Range, ptr, rc::Rc, sync::PoisonError, time::Duration};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::Stack};
 use weft_artifact::{HostChecks, HostConfig, HostContext, HostWatch};
@@ -72,6 +73,8 @@ enum Stop {
     Site(u32),
     /// At a phase of a barrier in shared memory.
     Phase,
+    /// At a barrier of the cluster.
+    Cluster,
     /// At a barrier of the grid.
     Grid,
     /// At the end of its stack.
@@ -94,6 +97,7 @@ extern "C" fn wait(context: *mut HostContext, which: u32, for_whom: u32) {
         HostContext::OF_BLOCK => Stop::Block,
         HostContext::AT_SITE => Stop::Site(which),
         HostContext::AT_PHASE => Stop::Phase,
+        HostContext::OF_CLUSTER => Stop::Cluster,
         HostContext::OF_GRID => Stop::Grid,
         _ => Stop::Warp(which),
     };
@@ -193,6 +197,10 @@ impl Runner {
 struct Block {
     /// Its linear number.
     number: u64,
+    /// The number of its cluster.
+    cluster: u64,
+    /// The memory of the blocks of its cluster, by their ranks.
+    _cluster_memory: Rc<[*mut u8]>,
     /// Its slot in the launch's sanitizer.
     slot: usize,
     /// The stack of each thread that waits.
@@ -205,6 +213,8 @@ struct Block {
     n_ready: usize,
     /// The phase of the grid's barrier at which all its live threads wait.
     at_grid: Option<u64>,
+    /// Its memory has been overwritten, because it has ended.
+    is_overwritten: bool,
     room: BlockMemory,
 }
 
@@ -215,6 +225,21 @@ struct ResumeResult {
     moved: bool,
     /// Some are in a loop that is not known to wait.
     busy: bool,
+    /// Some wait for a phase of a barrier in shared memory.
+    waits: bool,
+    /// They have changed barriers in shared memory.
+    changed: bool,
+}
+
+impl ResumeResult {
+    fn and(self, other: Self) -> Self {
+        Self {
+            moved: self.moved || other.moved,
+            busy: self.busy || other.busy,
+            waits: self.waits || other.waits,
+            changed: self.changed || other.changed,
+        }
+    }
 }
 
 /// A launch whose threads have stacks.
@@ -225,6 +250,8 @@ pub(super) struct Fibers<'a> {
     pub(super) record: Option<&'a Record>,
     pub(super) slots: &'a [u64],
     pub(super) config: &'a [u32; 8],
+    /// The blocks of a cluster along each axis.
+    pub(super) cluster: [u32; 3],
     /// Of a block.
     pub(super) scratch_bytes: usize,
     /// Of a thread.
@@ -247,8 +274,8 @@ impl Fibers<'_> {
         self.config[..3].iter().map(|&extent| u64::from(extent)).product()
     }
 
-    /// Runs the blocks that `next` gives: one after the other, and more at a time where all threads wait. `false` if there
-    /// is not the memory for one; none was then taken.
+    /// Runs the clusters of blocks that `next` gives: one after the other, and more at a time where all threads wait.
+    /// `false` if there is not the memory for one; none was then taken.
     pub(super) fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
         let config = HostConfig { words: *self.config, watch };
         let mut checks = self.checks.map(|checks| checks.lock().unwrap_or_else(PoisonError::into_inner));
@@ -272,46 +299,48 @@ impl Fibers<'_> {
             taken.next()
         };
         let mut live: Vec<Block> = Vec::new();
+        let mut results: Vec<ResumeResult> = Vec::new();
         let mut worker = Worker::default();
         let mut had_room = true;
         let mut backwards = true;
         'launch: while !self.together.is_full() {
             if live.is_empty() {
-                let Some(room) = rooms.take() else {
+                let Some(room) = self.take(&mut rooms) else {
                     had_room = false;
                     break;
                 };
-                let Some(block) = next() else {
-                    rooms.free.push(room);
+                let Some(cluster) = next() else {
+                    rooms.free.extend(room);
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
+                live.extend(self.begin_cluster(cluster, room, &config, seat.as_deref(), checks));
             }
-            let mut all = ResumeResult::default();
+            results.clear();
+            results.resize(live.len(), ResumeResult::default());
             // A block may wait for the one after it, or before it.
             backwards = !backwards && !checks.is_null();
             let n_live = live.len();
             for at in 0..n_live {
-                let block = &mut live[if backwards { n_live - 1 - at } else { at }];
-                let Some(resumed) = block.resume_once(watch, self.together, checks) else { break 'launch };
-                all = ResumeResult { moved: all.moved || resumed.moved, busy: all.busy || resumed.busy };
+                let at = if backwards { n_live - 1 - at } else { at };
+                let Some(resumed) = live[at].resume_once(watch, self.together, checks) else { break 'launch };
+                results[at] = resumed;
             }
-            for index in (0..live.len()).rev() {
-                if live[index].is_done() {
-                    // SAFETY: it is null, or this launch's, and no fiber runs now.
-                    let checks = unsafe { checks.as_mut() };
-                    let generation = self.together.grid_generation();
-                    self.together.block_ended();
-                    let block = live.remove(index);
-                    n_done += 1;
-                    if let Some(checks) = checks {
-                        checks.end(block.slot);
-                        if generation != self.together.grid_generation() {
-                            checks.grid_met();
-                        }
+            let mut all = clusters::settle(&mut live, &results, self.scratch_bytes);
+            for index in clusters::ended(&live).into_iter().rev() {
+                // SAFETY: it is null, or this launch's, and no fiber runs now.
+                let checks = unsafe { checks.as_mut() };
+                let generation = self.together.grid_generation();
+                self.together.block_ended();
+                let block = live.remove(index);
+                n_done += 1;
+                if let Some(checks) = checks {
+                    checks.end(block.slot);
+                    if generation != self.together.grid_generation() {
+                        checks.grid_met();
                     }
-                    rooms.free.push(block.end());
                 }
+                async_copies::end_block(block.room.scratch.start());
+                rooms.free.push(block.end());
             }
             if let Some(progress) = &mut progress {
                 progress.done_blocks(n_done);
@@ -330,14 +359,14 @@ impl Fibers<'_> {
             let more = worker.look(self.together, all, live.len(), live.len() * self.n_threads());
             let mut begun = 0;
             while begun < more && self.has_memory(live.len(), more - begun) {
-                let Some(room) = rooms.take() else { break };
-                let Some(block) = next() else {
-                    rooms.free.push(room);
+                let Some(room) = self.take(&mut rooms) else { break };
+                let Some(cluster) = next() else {
+                    rooms.free.extend(room);
                     worker.all_begun = true;
                     break;
                 };
-                live.push(self.begin(block, room, &config, seat.as_deref(), checks));
-                begun += 1;
+                live.extend(self.begin_cluster(cluster, room, &config, seat.as_deref(), checks));
+                begun += self.cluster_size();
             }
             worker.began(self.together, begun, more);
         }
@@ -361,10 +390,11 @@ impl Fibers<'_> {
         wanted.saturating_mul(n_blocks as u64) <= machine::memory_info().0 / 2
     }
 
-    /// Makes the threads of a block.
+    /// Makes the threads of a block, which has a rank in a cluster.
     fn begin(
         &self,
-        block: u64,
+        (block, cluster, rank): (u64, u64, u32),
+        cluster_memory: Rc<[*mut u8]>,
         room: BlockMemory,
         config: &HostConfig,
         seat: Option<&ThreadSlot>,
@@ -400,6 +430,9 @@ impl Fibers<'_> {
             seen: unsafe { checks.as_ref() }.map_or(ptr::null(), |checks| checks.seen(LiveThread { slot, thread })),
             multiply: matrix::multiply,
             copy: async_copies::copy,
+            cluster_rank: rank,
+            cluster_size: cluster_memory.len() as u32,
+            cluster: cluster_memory.as_ptr(),
         };
         let seat = seat.map_or(ptr::null(), ptr::from_ref);
         let thread = |number: usize| Thread {
@@ -423,6 +456,8 @@ impl Fibers<'_> {
         };
         Block {
             number: block,
+            cluster,
+            _cluster_memory: cluster_memory,
             slot,
             fibers: (0..n_threads).map(|_| None).collect(),
             runner,
@@ -431,6 +466,7 @@ impl Fibers<'_> {
             states: vec![ThreadState::Ready; n_threads],
             n_ready: n_threads,
             at_grid: None,
+            is_overwritten: false,
             room,
         }
     }
@@ -446,12 +482,12 @@ impl Block {
     ) -> Option<ResumeResult> {
         let mut resumed = ResumeResult::default();
         let mut polled = false;
-        let mut waits = false;
         let changes = async_copies::changes();
         if self.at_grid.is_some_and(|generation| together.grid_generation() != generation) {
             self.at_grid = None;
             go_on(&mut self.states, ThreadState::AtGrid);
-            self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
+            async_copies::synchronized(self.room.scratch.start());
+            self.count_ready();
         }
         if self.n_ready == 0 {
             return Some(resumed);
@@ -484,6 +520,7 @@ impl Block {
                 Some(Stop::Warp(mask)) => *state = ThreadState::AtWarp(mask),
                 Some(Stop::Site(site)) => *state = ThreadState::AtSite(site),
                 Some(Stop::Phase) => *state = ThreadState::AtPhase,
+                Some(Stop::Cluster) => *state = ThreadState::AtCluster,
                 Some(Stop::Grid) => *state = ThreadState::AtGrid,
                 Some(Stop::Deep) => {
                     together.give_up(watch);
@@ -498,10 +535,12 @@ impl Block {
             }
             match state {
                 ThreadState::Ready => {}
-                ThreadState::AtPhase => waits = true,
-                ThreadState::AtBlock | ThreadState::AtWarp(_) | ThreadState::AtGrid | ThreadState::Done => {
-                    resumed.moved = true;
-                }
+                ThreadState::AtPhase => resumed.waits = true,
+                ThreadState::AtBlock
+                | ThreadState::AtWarp(_)
+                | ThreadState::AtCluster
+                | ThreadState::AtGrid
+                | ThreadState::Done => resumed.moved = true,
                 ThreadState::AtSite(_) => {
                     resumed.busy = true;
                     polled = true;
@@ -512,10 +551,7 @@ impl Block {
                 return None;
             }
         }
-        if waits {
-            resumed.moved |= changes != async_copies::changes();
-            self.poll_phases(resumed);
-        }
+        resumed.changed = changes != async_copies::changes();
         if polled {
             self.answer();
         }
@@ -531,9 +567,13 @@ impl Block {
                     checks.grid_met();
                 }
             }
-            self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
+            self.count_ready();
         }
         Some(resumed)
+    }
+
+    fn count_ready(&mut self) {
+        self.n_ready = self.states.iter().filter(|state| **state == ThreadState::Ready).count();
     }
 
     /// Runs a thread until it stops, and, if it begins and does not stop, those after it: gives the one that has stopped, and
@@ -574,28 +614,6 @@ impl Block {
                     // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
                     unsafe { (*thread).telling.context.lanes = lanes };
                 }
-            }
-        }
-    }
-
-    /// Resumes the threads that wait for a phase of a barrier, which test it again. If no other thread can run, they wait
-    /// for ever, and receive that.
-    fn poll_phases(&mut self, resumed: ResumeResult) {
-        let can_run = |state: &ThreadState| match state {
-            ThreadState::Ready | ThreadState::AtSite(_) => true,
-            ThreadState::AtPhase
-            | ThreadState::AtBlock
-            | ThreadState::AtWarp(_)
-            | ThreadState::AtGrid
-            | ThreadState::Done => false,
-        };
-        let is_stuck = !resumed.moved && !self.states.iter().any(can_run);
-        for (index, state) in self.states.iter_mut().enumerate() {
-            if *state == ThreadState::AtPhase {
-                *state = ThreadState::Ready;
-                let thread = self.queue.first.wrapping_add(index);
-                // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
-                unsafe { (*thread).telling.context.lanes = is_stuck.into() };
             }
         }
     }

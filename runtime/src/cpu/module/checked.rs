@@ -74,7 +74,7 @@ impl CpuKernel {
         }
         let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
         let launch = self.begin(start, Checks::Alone(&checked));
-        let ran = pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll);
+        let ran = pool.run(&Alone { launch: &launch, n_clusters: n_blocks }, 1, &Cost::default(), poll);
         self.conclude(&launch, start, &ran)?;
         let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
         if checked.has_found() {

@@ -228,16 +228,20 @@ impl LoadedKernel for CpuKernel {
         self.check(config, cells.len())?;
         check_stream(stream)?;
         let _range = profiler_ranges::launch(&self.limits.name);
-        // The blocks of a cluster run like others: no function that a kernel can call reveals clusters.
-        let LaunchConfig { mut grid, mut block, shared_bytes, cluster: _ } = self.limits.on_device(config);
-        grid.swap(0, self.x_axis);
-        block.swap(0, self.x_axis);
+        let LaunchConfig { mut grid, mut block, shared_bytes, mut cluster } = self.limits.on_device(config);
+        for extents in [&mut grid, &mut block, &mut cluster] {
+            extents.swap(0, self.x_axis);
+        }
+        // Code that does not give threads stacks, and sanitized code, has no operations of clusters.
+        if self.stack_bytes.is_none() || self.sanitized.is_some() {
+            cluster = LaunchConfig::ALONE;
+        }
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         // Three extents that were checked against the device's limits: at most 2^63.
         let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let config = [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0];
-        let start = Start { config, n_blocks, cells, record: record.as_deref() };
+        let start = Start { config, cluster, n_blocks, cells, record: record.as_deref() };
         if let Some((sites, kernel)) = self.sanitized.as_deref() {
             return self.launch_checked(sites, kernel, &start, poll);
         }
@@ -245,12 +249,13 @@ impl LoadedKernel for CpuKernel {
         let launch = self.begin(&start, Checks::Off);
         let n_threads = n_blocks.saturating_mul(block_x as u64 * block_y as u64 * block_z as u64);
         let pool = &self.shared.pool;
+        let n_clusters = n_blocks / cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
         let ran = match self.stack_bytes {
             Some(_) if n_threads <= MOST_ALONE => {
-                pool.run(&Alone { launch: &launch, n_blocks }, 1, &Cost::default(), poll)
+                pool.run(&Alone { launch: &launch, n_clusters }, 1, &Cost::default(), poll)
             }
             // Blocks may wait for later ones: a thread may not stop after some, whatever the last launch has cost.
-            Some(_) => pool.run(&launch, n_blocks, &Cost::default(), poll),
+            Some(_) => pool.run(&launch, n_clusters, &Cost::default(), poll),
             None => pool.run(&launch, n_blocks, &self.cost, poll),
         };
         self.conclude(&launch, &start, &ran)?;
@@ -261,6 +266,7 @@ impl LoadedKernel for CpuKernel {
 /// The initial state of a launch.
 struct Start<'a> {
     config: [u32; 8],
+    cluster: [u32; 3],
     n_blocks: u64,
     cells: &'a [u64],
     record: Option<&'a Record>,
@@ -276,6 +282,7 @@ impl CpuKernel {
             record: start.record,
             slots: start.cells,
             config: start.config,
+            cluster: start.cluster,
             n_blocks: start.n_blocks,
             scratch_bytes: self.fixed_scratch.saturating_add(start.config[6] as usize),
             stack_bytes: self.stack_bytes,
@@ -342,12 +349,12 @@ impl CpuKernel {
 /// A launch on one thread of the system.
 struct Alone<'a> {
     launch: &'a Launch<'a>,
-    n_blocks: u64,
+    n_clusters: u64,
 }
 
 impl Work for Alone<'_> {
     fn run(&self, next: &mut dyn FnMut() -> Option<Range<u64>>, watch: *const HostWatch) -> bool {
-        let mut all = next().map(|_| 0..self.n_blocks);
+        let mut all = next().map(|_| 0..self.n_clusters);
         self.launch.run(&mut || all.take(), watch)
     }
 }
@@ -365,6 +372,8 @@ struct Launch<'a> {
     record: Option<&'a Record>,
     slots: &'a [u64],
     config: [u32; 8],
+    /// The blocks of a cluster along each axis.
+    cluster: [u32; 3],
     n_blocks: u64,
     scratch_bytes: usize,
     stack_bytes: Option<usize>,
@@ -398,6 +407,7 @@ impl Launch<'_> {
             record,
             slots,
             config,
+            cluster,
             n_blocks: _,
             scratch_bytes,
             stack_bytes,
@@ -414,6 +424,7 @@ impl Launch<'_> {
             record: *record,
             slots,
             config,
+            cluster: *cluster,
             scratch_bytes: *scratch_bytes,
             stack_bytes,
             below_bytes: (*below_bytes > 0).then_some(*below_bytes),
@@ -474,6 +485,7 @@ impl Work for Launch<'_> {
                     self.together.found_invalid(watch, Culprit { invalid, blocks: (start, end), thread: None });
                     break;
                 }
+                async_copies::end_block(scratch);
             }
         });
         ran.is_some()
