@@ -117,8 +117,10 @@ class Context:
         arrays that are still there. A launch loads the code again.
         """
         from weft.cuda._code.link import unload
+        from weft.cuda._memory.tensor_maps import forget
 
         self.synchronize()
+        forget(self.device.id)
         self._unload_modules()
         unload(self.device.id)
         manager = self.memory_manager

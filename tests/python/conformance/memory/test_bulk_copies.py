@@ -328,3 +328,17 @@ def test_the_sanitizer_refuses_barriers():
     x = np.zeros((2, 32), np.float32)
     with pytest.raises(CompileError, match="the sanitizer cannot check kernels with"):
         sanitized[1, 64](x, x)
+
+
+def test_maps_of_equal_boxes_have_one_place_in_memory():
+    x = cuda.to_device(np.zeros((8, 64), np.float32))
+    one, same, other = cuda.tensor_map(x, (4, 32)), cuda.tensor_map(x[:], (4, 32)), cuda.tensor_map(x[4:], (4, 32))
+    assert one.words is same.words
+    assert one.words is not other.words
+    for first in range(100):  # more than weft remembers
+        cuda.tensor_map(x[first % 4 :], (4, 8 + 4 * (first // 4)))
+    cuda.get_current_device().reset()
+    out = np.full((4, 32), -1, np.float32)
+    kernel = module(BOXES.format(shape=(4, 32), dtype="float32", swizzle="", nbytes=512)).kernel
+    kernel[1, 32](cuda.tensor_map(x, (4, 32)), (0, 0), out)
+    np.testing.assert_array_equal(out, 0)

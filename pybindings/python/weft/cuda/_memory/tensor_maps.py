@@ -102,11 +102,33 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
             msg = f"an extent of a box is an integer from 1 to 256, not {size!r}"
             raise ValueError(msg)
     name, words = _weft.tensor_map(given, [int(size) for size in sizes], 0 if swizzle is None else swizzle)
-    made = _class_of(name)(to_device(np.frombuffer(bytes(words), np.uint8)))
-    # Kernels in any stream may use the map.
-    default_stream().synchronize()
+    made = _class_of(name)(_on_device(given.device, bytes(words)))
     made._describe(given, tuple(int(size) for size in sizes), swizzle)
     return made
+
+
+# The latest maps in device memory, by the device and their bytes: those of one array are equal.
+_WORDS: dict[tuple[int, bytes], DeviceNDArray] = {}
+_MOST_WORDS = 64
+
+
+def _on_device(device: int, words: bytes) -> DeviceNDArray:
+    """Give the bytes of a map in the memory of the current device."""
+    known = _WORDS.get((device, words))
+    if known is None:
+        known = to_device(np.frombuffer(words, np.uint8))
+        # Kernels in any stream may use the map.
+        default_stream().synchronize()
+        while len(_WORDS) >= _MOST_WORDS:
+            _WORDS.pop(next(iter(_WORDS)), None)
+        _WORDS[device, words] = known
+    return known
+
+
+def forget(device: int) -> None:
+    """Free the maps of a device, whose memory may be freed."""
+    for key in [key for key in _WORDS if key[0] == device]:
+        _WORDS.pop(key, None)
 
 
 def _class_of(name: str) -> type[TensorMap]:
