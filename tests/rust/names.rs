@@ -145,6 +145,12 @@ const PAGES: &[Page] = &[
         ],
     },
     Page {
+        file: "clusters",
+        title: "Clusters: cuda.cluster",
+        says: "Thread block clusters: blocks that run at the same time, synchronize, and access each other's shared memory.",
+        parts: &[("", &["weft.cuda.cluster.*"])],
+    },
+    Page {
         file: "collectives",
         title: "Collectives: cuda.coop",
         says: "Reductions, scans, sorts and exchanges of a block or a warp. All threads of the block, or all lanes of the warp, \

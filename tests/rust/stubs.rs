@@ -15,6 +15,7 @@ use crate::generated::{by_number, check};
 const STUBS: &[(&str, &str, &str)] = &[
     ("bf16", "weft.cuda.bf16", "from weft._numbers import bfloat16 as bfloat16\n"),
     ("cg", "weft.cuda.cg", ""),
+    ("cluster", "weft.cuda.cluster", ""),
     ("coop/block", "weft.cuda.coop.block", ""),
     ("coop/warp", "weft.cuda.coop.warp", ""),
     ("fp16", "weft.cuda.fp16", ""),

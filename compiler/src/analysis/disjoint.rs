@@ -110,6 +110,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::MatrixLoad(_)
                 | Op::MultiplyCells(_)
                 | Op::AsyncCopy(_)
+                | Op::Cluster(_)
                 | Op::ActiveMask
                 | Op::LaneBits(_)
                 | Op::LaneFold(_)

@@ -67,6 +67,7 @@ fn barriers(function: &Function) -> Barriers {
                 | Op::Ptx { pure: true, .. } => Barriers::None,
                 Op::Barrier | Op::BarrierReduce(_) => Barriers::OfBlock,
                 Op::GridBarrier
+                | Op::Cluster(_)
                 | Op::LaneBits(_)
                 | Op::LaneFold(_)
                 | Op::MultiplyCells(_)

@@ -221,6 +221,7 @@ impl Recorder<'_> {
             (Op::AsyncCopy(_), _) => {
                 return Err(unsupported(span, "an asynchronous copy", "assign the elements"));
             }
+            (Op::Cluster(_), _) => return Err(unsupported(span, "an operation of a cluster", TOGETHER)),
             (Op::Ptx { .. } | Op::External(_), _) => {
                 return Err(unsupported(span, "code of another language", "write the function in Python"));
             }

@@ -26,6 +26,8 @@ use crate::{
     },
 };
 
+use nvptx::copies::{self, CopyTarget};
+
 pub use host::cpu::{
     check_printed as check_printed_passes, cpu as host_cpu, cpu_for_export, cpu_set as host_cpu_set,
     passes as plan_passes, without_passes as host_cpu_without_passes,
@@ -182,9 +184,10 @@ pub fn check(module: &Module, request: &Request) -> Result<(), Diagnostic> {
     }
 }
 
-/// Checks that an SM has the instructions of the module's products of matrices of a warp and of its asynchronous copies.
+/// Checks that an SM has the instructions of the module's products of matrices of a warp, of its asynchronous copies and of
+/// its operations of clusters.
 fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<(), Diagnostic> {
-    let mut found = Ok(());
+    let (mut found, target) = (Ok(()), CopyTarget::of(module, number));
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             let instruction = if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
@@ -192,7 +195,9 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
             {
                 format!("{};", product.tile.ptx())
             } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind {
-                nvptx::copies::text(number, *copy)
+                copies::text(target, *copy)
+            } else if let StmtKind::Op { op: Op::Cluster(cluster), .. } = &stmt.kind {
+                cluster.ptx().to_owned()
             } else {
                 return;
             };
@@ -210,10 +215,11 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
 }
 
 /// The PTX that decides about the suffix of an SM and the ISA version, and its spans: the program's own, operations of a
-/// warpgroup, barriers in shared memory and the copies that they count.
+/// warpgroup, barriers in shared memory and bulk copies, and operations of clusters.
 fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
     let inline = module.inline_ptx.iter().map(|(_, ptx)| (Cow::from(&ptx.text), ptx.span));
     let mut found: Vec<_> = inline.collect();
+    let target = CopyTarget::of(module, number);
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
@@ -221,9 +227,11 @@ fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
             {
                 found.push((format!("{};", product.tile.ptx()).into(), stmt.span));
             } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind
-                && copy.has_barrier()
+                && (copy.has_barrier() || copy.is_store())
             {
-                found.push((nvptx::copies::text(number, *copy).into(), stmt.span));
+                found.push((copies::text(target, *copy).into(), stmt.span));
+            } else if let StmtKind::Op { op: Op::Cluster(cluster), .. } = &stmt.kind {
+                found.push((cluster.ptx().into(), stmt.span));
             } else if let StmtKind::Op { op: Op::SetRegisters { .. }, .. } = &stmt.kind {
                 found.push(("setmaxnreg;".into(), stmt.span));
             }

@@ -110,6 +110,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
+        | Op::Cluster(_)
         | Op::LaneBits(_)
         | Op::LaneFold(_)
         | Op::OfWarps

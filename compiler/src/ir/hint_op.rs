@@ -48,7 +48,7 @@ pub enum StoreHint {
     Through,
 }
 
-/// Asynchronous copies to shared memory, in groups or with a barrier in shared memory that counts them. PTX ISA,
+/// Asynchronous copies to and from shared memory, in groups or with a barrier in shared memory that counts them. PTX ISA,
 /// "cp.async", "cp.async.bulk" and "mbarrier".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncCopy {
@@ -63,6 +63,8 @@ pub enum AsyncCopy {
     Wait {
         /// The number of groups.
         pending: u8,
+        /// A group of copies to global memory is complete when its sources have been read.
+        read: bool,
     },
     /// Initializes barriers in adjacent words of shared memory, for the number of arrivals in each of their phases.
     BarrierInit {
@@ -70,19 +72,42 @@ pub enum AsyncCopy {
         barriers: u32,
     },
     /// Arrives at a barrier.
-    BarrierArrive,
+    BarrierArrive {
+        /// The barrier is that of a block of the cluster. Returns `false` if this block has not initialized it; only the
+        /// host detects that.
+        remote: bool,
+    },
     /// Arrives at a barrier whose phase also waits for this number of bytes of copies.
-    BarrierExpect,
+    BarrierExpect {
+        /// As for [`Self::BarrierArrive`].
+        remote: bool,
+    },
     /// Waits until the phase of this parity has completed. Returns `false` if no thread can complete it; only the host
     /// detects that.
     BarrierWait,
     /// Begins to copy bytes: to the first pointer, from the second one. The barrier, at the third pointer, counts them.
     /// Returns `false` if an address or the size is not aligned; only the host detects that.
-    Bulk,
+    Bulk {
+        /// The last operand is a mask of the ranks of the blocks of the cluster that receive the bytes, each at the same
+        /// offset in its shared memory. In each, the barrier at the same offset counts them. Returns `false` also if a block
+        /// of the mask is not in the cluster or has not initialized the barrier.
+        multicast: bool,
+    },
     /// Begins to copy a box of an array: to the first pointer, by the tensor map at the second one. The barrier, at the
     /// third pointer, counts the bytes. The other operands are the box's first indices, the first dimension's first.
     /// Returns as [`Self::Bulk`].
     Box {
+        /// The number of dimensions, from 1 to 5.
+        dims: u8,
+        /// As for [`Self::Bulk`].
+        multicast: bool,
+    },
+    /// Begins to copy bytes to global memory, as a part of a group: to the first pointer, from the second one. Returns as
+    /// [`Self::Bulk`].
+    BulkStore,
+    /// Begins to copy to a box of an array, as a part of a group: by the tensor map at the first pointer, from the second
+    /// one. The other operands are as for [`Self::Box`].
+    BoxStore {
         /// The number of dimensions, from 1 to 5.
         dims: u8,
     },
@@ -90,7 +115,7 @@ pub enum AsyncCopy {
     BoxMap,
 }
 
-/// The operands of [`AsyncCopy::Box`] of five dimensions.
+/// The operands of [`AsyncCopy::Box`] of five dimensions with a mask.
 const BOX_OPERANDS: &[Operand] = &[
     Operand::Pointer,
     Operand::Pointer,
@@ -99,6 +124,15 @@ const BOX_OPERANDS: &[Operand] = &[
     Operand::Is(Type::I32),
     Operand::Is(Type::I32),
     Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+    Operand::Is(Type::I32),
+];
+/// The operands of [`AsyncCopy::Bulk`] with a mask.
+const BULK_OPERANDS: &[Operand] = &[
+    Operand::Pointer,
+    Operand::Pointer,
+    Operand::Pointer,
+    Operand::Is(Type::Scalar(Scalar::U32)),
     Operand::Is(Type::I32),
 ];
 
@@ -112,12 +146,16 @@ impl AsyncCopy {
             Self::Commit => "cp.async.commit_group",
             Self::Wait { .. } => "cp.async.wait_group",
             Self::BarrierInit { .. } => "mbarrier.init.shared.b64",
-            Self::BarrierArrive => "mbarrier.arrive.shared.b64",
-            Self::BarrierExpect => "mbarrier.arrive.expect_tx.shared.b64",
+            Self::BarrierArrive { remote: false } => "mbarrier.arrive.shared.b64",
+            Self::BarrierArrive { remote: true } => "mbarrier.arrive.shared::cluster.b64",
+            Self::BarrierExpect { remote: false } => "mbarrier.arrive.expect_tx.shared.b64",
+            Self::BarrierExpect { remote: true } => "mbarrier.arrive.expect_tx.shared::cluster.b64",
             // Newer SMs have `try_wait`, which suspends the thread.
             Self::BarrierWait => "mbarrier.test_wait.parity.shared.b64",
-            Self::Bulk => "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
+            Self::Bulk { .. } => "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
             Self::Box { .. } => "cp.async.bulk.tensor.shared::cluster.global.tile.mbarrier::complete_tx::bytes",
+            Self::BulkStore => "cp.async.bulk.global.shared::cta.bulk_group",
+            Self::BoxStore { .. } => "cp.async.bulk.tensor.global.shared::cta.tile.bulk_group",
             Self::BoxMap => "fence.proxy.tensormap::generic.acquire.sys",
         }
     }
@@ -129,23 +167,39 @@ impl AsyncCopy {
 
     /// Whether it copies through the async proxy.
     pub const fn is_bulk(self) -> bool {
-        matches!(self, Self::Bulk | Self::Box { .. })
+        matches!(self, Self::Bulk { .. } | Self::Box { .. }) || self.is_store()
     }
 
-    /// Whether threads that wait for a barrier see what the thread wrote before.
-    pub const fn arrives(self) -> bool {
-        matches!(self, Self::BarrierArrive | Self::BarrierExpect)
+    /// Whether it copies to global memory.
+    pub const fn is_store(self) -> bool {
+        matches!(self, Self::BulkStore | Self::BoxStore { .. })
+    }
+
+    /// Whether it accesses shared memory of other blocks of the cluster.
+    pub const fn is_of_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::BarrierArrive { remote: true }
+                | Self::BarrierExpect { remote: true }
+                | Self::Bulk { multicast: true }
+                | Self::Box { multicast: true, .. }
+        )
+    }
+
+    /// Whether threads that wait for a barrier, or the copy itself, see what the thread wrote before.
+    pub const fn releases(self) -> bool {
+        matches!(self, Self::BarrierArrive { .. } | Self::BarrierExpect { .. }) || self.is_store()
     }
 
     /// Whether it is an operation of a barrier in shared memory, or copies that such a barrier counts.
     pub const fn has_barrier(self) -> bool {
         match self {
-            Self::Element { .. } | Self::Commit | Self::Wait { .. } => false,
+            Self::Element { .. } | Self::Commit | Self::Wait { .. } | Self::BulkStore | Self::BoxStore { .. } => false,
             Self::BarrierInit { .. }
-            | Self::BarrierArrive
-            | Self::BarrierExpect
+            | Self::BarrierArrive { .. }
+            | Self::BarrierExpect { .. }
             | Self::BarrierWait
-            | Self::Bulk
+            | Self::Bulk { .. }
             | Self::Box { .. }
             | Self::BoxMap => true,
         }
@@ -155,6 +209,8 @@ impl AsyncCopy {
     pub(super) const fn row(self) -> OpRow {
         /// An operation on a barrier.
         const BARRIER: OpRow = OpRow { elements: Elements::Any, memory: Memory::Updates, ..ORDERS };
+        /// Whether the host has done it.
+        const DONE: &[Operand] = &[Operand::Is(Type::BOOL)];
         match self {
             Self::Element { .. } => OpRow {
                 name: "async_copy",
@@ -166,48 +222,66 @@ impl AsyncCopy {
                 ..ORDERS
             },
             Self::Commit => OpRow { name: "async_copy.commit", ptx: &["cp.async.commit_group"], ..ORDERS },
-            Self::Wait { .. } => OpRow { name: "async_copy.wait", ptx: &["cp.async.wait_group"], ..ORDERS },
+            Self::Wait { read: true, .. } => {
+                OpRow { name: "async_copy.wait.read", ptx: &["cp.async.bulk.wait_group.read"], ..ORDERS }
+            }
+            Self::Wait { read: false, .. } => {
+                OpRow { name: "async_copy.wait", ptx: &["cp.async.wait_group"], ..ORDERS }
+            }
             Self::BarrierInit { .. } => OpRow {
                 name: "shared_barrier.init",
                 operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
                 ptx: &["mbarrier.init"],
                 ..BARRIER
             },
-            Self::BarrierArrive => OpRow {
-                name: "shared_barrier.arrive",
+            Self::BarrierArrive { remote } => OpRow {
+                name: if remote { "shared_barrier.arrive.remote" } else { "shared_barrier.arrive" },
                 operands: &[Operand::Pointer],
+                results: if remote { DONE } else { &[] },
                 ptx: &["mbarrier.arrive"],
                 ..BARRIER
             },
-            Self::BarrierExpect => OpRow {
-                name: "shared_barrier.expect",
+            Self::BarrierExpect { remote } => OpRow {
+                name: if remote { "shared_barrier.expect.remote" } else { "shared_barrier.expect" },
                 operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
+                results: if remote { DONE } else { &[] },
                 ptx: &["mbarrier.arrive.expect_tx"],
                 ..BARRIER
             },
             Self::BarrierWait => OpRow {
                 name: "shared_barrier.wait",
                 operands: &[Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
-                results: &[Operand::Is(Type::BOOL)],
+                results: DONE,
                 ptx: &["mbarrier.try_wait", "mbarrier.test_wait"],
                 ..BARRIER
             },
-            Self::Bulk => OpRow {
-                name: "bulk_copy",
-                operands: &[
-                    Operand::Pointer,
-                    Operand::Pointer,
-                    Operand::Pointer,
-                    Operand::Is(Type::Scalar(Scalar::U32)),
-                ],
-                results: &[Operand::Is(Type::BOOL)],
+            Self::Bulk { multicast } => OpRow {
+                name: if multicast { "bulk_copy.multicast" } else { "bulk_copy" },
+                operands: BULK_OPERANDS.split_at(4 + multicast as usize).0,
+                results: DONE,
                 ptx: &["cp.async.bulk"],
                 ..BARRIER
             },
-            Self::Box { dims } => OpRow {
-                name: "box_copy",
-                operands: BOX_OPERANDS.split_at(3 + dims as usize).0,
-                results: &[Operand::Is(Type::BOOL)],
+            Self::Box { dims, multicast } => OpRow {
+                name: if multicast { "box_copy.multicast" } else { "box_copy" },
+                operands: BOX_OPERANDS.split_at(3 + dims as usize + multicast as usize).0,
+                results: DONE,
+                ptx: &["cp.async.bulk.tensor"],
+                ..BARRIER
+            },
+            Self::BulkStore => OpRow {
+                name: "bulk_store",
+                operands: &[Operand::Pointer, Operand::Pointer, Operand::Is(Type::Scalar(Scalar::U32))],
+                results: DONE,
+                ptx: &["cp.async.bulk"],
+                ..BARRIER
+            },
+            // It writes the memory that the map describes, which may be that of any argument.
+            Self::BoxStore { dims } => OpRow {
+                name: "box_store",
+                operands: BOX_OPERANDS.split_at(3 + dims as usize).0.split_at(1).1,
+                results: DONE,
+                memory: Memory::All,
                 ptx: &["cp.async.bulk.tensor"],
                 ..BARRIER
             },

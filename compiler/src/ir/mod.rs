@@ -20,6 +20,7 @@ mod build;
 mod call_cycles;
 mod check_op;
 mod class;
+mod cluster_op;
 mod edit;
 mod effects;
 mod expr;
@@ -40,6 +41,7 @@ pub use build::{Builder, Built};
 pub use call_cycles::Circles;
 pub use check_op::Check;
 pub use class::{Arith, Base, Class, Leaf, Operands, OperandsIter, Unit};
+pub use cluster_op::ClusterOp;
 pub use edit::Editor;
 pub use effects::{Effects, Touches};
 pub use expr::{

@@ -7,8 +7,8 @@
 use weft_artifact::{MatrixProduct, Scalar};
 
 use super::{
-    AsyncCopy, CallSiteId, Check, Clock, ConstantId, ExprId, ExternalId, FaultId, LoadHint, MatrixLoad, PtxId, Shuffle,
-    StoreHint, Type, Vote, WarpReduction,
+    AsyncCopy, CallSiteId, Check, Clock, ClusterOp, ConstantId, ExprId, ExternalId, FaultId, LoadHint, MatrixLoad,
+    PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction,
     warp_op::{self, OF_WARP},
 };
 
@@ -105,6 +105,8 @@ pub enum Op {
     Store(StoreHint),
     /// An asynchronous copy of an element to shared memory, or a wait for such copies. Only code for a GPU uses it.
     AsyncCopy(AsyncCopy),
+    /// An operation of the cluster of the thread's block.
+    Cluster(ClusterOp),
     /// Reports a fault if it is the first of the launch. The operands are an index and an extent, or zeros for a fault
     /// without an index. Returns an `I32`: 2 if this fault is the reported one, else 1.
     Fault(FaultId),
@@ -269,6 +271,8 @@ pub enum SyncScope {
     Warp,
     /// The threads of a block.
     Block,
+    /// The threads of a cluster of blocks.
+    Cluster,
     /// The threads of the grid.
     Grid,
 }
@@ -284,9 +288,10 @@ impl Op {
         let memory = self.row().memory;
         match (self, args) {
             (Self::AsyncCopy(AsyncCopy::Element { .. }), [to, from])
-            | (Self::AsyncCopy(AsyncCopy::Bulk | AsyncCopy::Box { .. }), [to, from, ..]) => {
-                (std::slice::from_ref(from), std::slice::from_ref(to))
-            }
+            | (
+                Self::AsyncCopy(AsyncCopy::Bulk { .. } | AsyncCopy::Box { .. } | AsyncCopy::BulkStore),
+                [to, from, ..],
+            ) => (std::slice::from_ref(from), std::slice::from_ref(to)),
             _ => (if memory.reads() { args } else { &[] }, if memory.writes() { args } else { &[] }),
         }
     }
@@ -435,6 +440,7 @@ impl Op {
             Self::Load(hint) => hint.row(),
             Self::Store(hint) => hint.row(),
             Self::AsyncCopy(copy) => copy.row(),
+            Self::Cluster(cluster) => cluster.row(),
             Self::Fence(Scope::Block) => OpRow { name: "fence block", ptx: &["membar.cta"], ..ORDERS },
             Self::Fence(Scope::Device) => OpRow { name: "fence device", ptx: &["membar.gl"], ..ORDERS },
             Self::Fence(Scope::System) => OpRow { name: "fence system", ptx: &["membar.sys"], ..ORDERS },
@@ -614,8 +620,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::AsyncCopy(
             AsyncCopy::Element { bytes: number }
-            | AsyncCopy::Wait { pending: number }
-            | AsyncCopy::Box { dims: number },
+            | AsyncCopy::Wait { pending: number, .. }
+            | AsyncCopy::Box { dims: number, .. }
+            | AsyncCopy::BoxStore { dims: number },
         ) = self
         {
             write!(f, ".{number}")?;

@@ -87,15 +87,9 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
     Ok(Emitted { artifact, llvm: compiled.llvm, asm: compiled.asm })
 }
 
-/// Whether a module multiplies matrices or copies asynchronously, which calls the runtime.
+/// Whether a module multiplies matrices or copies asynchronously, which calls the runtime, or has operations of clusters.
 fn calls_runtime(module: &Module) -> bool {
-    let mut found = false;
-    for (_, function) in module.functions.iter() {
-        for_each_stmt(&function.body, &mut |stmt| {
-            found |= matches!(stmt.kind, StmtKind::Op { op: Op::Multiply(_) | Op::AsyncCopy(_), .. });
-        });
-    }
-    found
+    has_op(module, |op| matches!(op, Op::Multiply(_) | Op::AsyncCopy(_) | Op::Cluster(_)))
 }
 
 /// The names of the transformations in the kernel's plan for a CPU ([`plan::features`]), sorted. Generates no code.
@@ -202,6 +196,7 @@ impl Strategy {
         let of_grid = Effects::of_function(&Effects::of_module(module), kernel).together == SyncScope::Grid;
         let fibers = match options.cpu_threads {
             // Only threads with stacks can wait for other blocks.
+            CpuThreads::Auto | CpuThreads::Loops if uses_clusters(module) => Some(StackReason::Cluster),
             CpuThreads::Auto | CpuThreads::Loops if of_grid => Some(StackReason::GridBarrier),
             // Such a wait yields to the other threads of the block.
             CpuThreads::Auto | CpuThreads::Loops if waits_for_phases(module) => Some(StackReason::Phases),
@@ -256,15 +251,26 @@ impl Strategy {
     }
 }
 
-/// Whether a thread waits for a phase of a barrier in shared memory.
-fn waits_for_phases(module: &Module) -> bool {
+/// Whether a module has operations of clusters.
+fn uses_clusters(module: &Module) -> bool {
+    has_op(module, |op| match op {
+        Op::AsyncCopy(copy) => copy.is_of_cluster(),
+        op => matches!(op, Op::Cluster(_)),
+    })
+}
+
+/// Whether a module has an operation for which `is` is true.
+fn has_op(module: &Module, is: impl Fn(Op) -> bool) -> bool {
     let mut found = false;
     for (_, function) in module.functions.iter() {
-        for_each_stmt(&function.body, &mut |stmt| {
-            found |= matches!(stmt.kind, StmtKind::Op { op: Op::AsyncCopy(AsyncCopy::BarrierWait), .. });
-        });
+        for_each_stmt(&function.body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Op { op, .. } if is(op)));
     }
     found
+}
+
+/// Whether a thread waits for a phase of a barrier in shared memory.
+fn waits_for_phases(module: &Module) -> bool {
+    has_op(module, |op| op == Op::AsyncCopy(AsyncCopy::BarrierWait))
 }
 
 /// Whether a recursive function has an operation that synchronizes threads.

@@ -5,6 +5,8 @@
 pub(super) enum StackReason {
     /// The kernel has a barrier of the grid.
     GridBarrier,
+    /// The blocks of a cluster access each other's shared memory.
+    Cluster,
     /// A thread may wait in a loop for another thread.
     Waits,
     /// A thread waits for a phase of a barrier in shared memory.
@@ -28,6 +30,7 @@ impl StackReason {
     pub(super) fn clause(self) -> &'static str {
         match self {
             Self::GridBarrier => "threads wait for other blocks at a barrier of the grid",
+            Self::Cluster => "the blocks of a cluster run at the same time",
             Self::Waits => "a thread may wait in a loop for what another thread writes",
             Self::Phases => "a thread waits for a phase of a barrier in shared memory",
             Self::ArmsMeet => "lanes may meet at a warp barrier from different positions",

@@ -10,7 +10,9 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, copies, divide, export, external, fault, grid, hints, inline, matrix, print, proxy,
+    SPACES, approximate, atomics, clusters,
+    copies::{self, CopyTarget},
+    divide, export, external, fault, grid, hints, inline, matrix, print, proxy,
     reconverge::{gather, mask_of},
     waits::{FunctionWaits, Waits},
     warps,
@@ -41,6 +43,8 @@ pub(super) struct NvptxHooks<'ctx> {
     waited: RefCell<FunctionWaits>,
     /// Whether the async proxy must see what the threads write to shared memory before they synchronize.
     fences_proxy: bool,
+    /// What the PTX of asynchronous copies depends on.
+    copies: CopyTarget,
     /// The number of the SM.
     sm: u32,
     /// The local arrays of the current function, in its entry block.
@@ -89,6 +93,7 @@ impl<'ctx> NvptxHooks<'ctx> {
             dynamic,
             gathers,
             fences_proxy,
+            copies: CopyTarget::of(cx.ir, sm),
             waits,
             waited: RefCell::default(),
             sm,
@@ -196,7 +201,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             gather(emitter, mask)?;
         }
         if self.fences_proxy && proxy::synchronizes(op) {
-            proxy::fence(emitter)?;
+            proxy::fence(emitter, self.copies.clusters)?;
         }
         match op {
             Op::Atomic { op, order, scope } => Ok(vec![atomics::step(emitter, self.sm, op, order, scope, operands)?]),
@@ -257,7 +262,8 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             }
             Op::Nanosleep => effect(emitter, "llvm.nvvm.nanosleep", &values),
             Op::Breakpoint => effect(emitter, "llvm.debugtrap", &[]),
-            Op::AsyncCopy(copy) => copies::emit(emitter, self.sm, copy, operands),
+            Op::AsyncCopy(copy) => copies::emit(emitter, self.copies, copy, operands),
+            Op::Cluster(cluster) => clusters::emit(emitter, cluster, operands),
             Op::Load(hint) => Ok(vec![hints::load(emitter, hint, operands)?]),
             Op::Store(hint) => hints::store(emitter, hint, operands).map(|()| Vec::new()),
             Op::Fault(id) => Ok(vec![fault::raise(self, emitter, id, &values)?]),

@@ -9,6 +9,7 @@ mod absolute;
 mod approximate;
 mod atomics;
 mod calls;
+mod clusters;
 pub(super) mod copies;
 mod divide;
 mod export;

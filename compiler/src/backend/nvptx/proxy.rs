@@ -1,4 +1,4 @@
-//! Fences of the async proxy: products of a warpgroup read shared memory through it, and bulk copies write it. Ordinary stores
+//! Fences of the async proxy: products of a warpgroup read shared memory through it, and bulk copies access it. Ordinary stores
 //! and `cp.async` write through the generic proxy. The writing thread must execute a fence between its stores and its
 //! synchronization with the threads of the product or the copy (PTX ISA, "Async proxy").
 //!
@@ -7,21 +7,35 @@
 
 use crate::{
     backend::llvm::{FunctionEmitter, Result},
-    ir::{ExprId, Function, Module, Op, Space, StmtKind, Type, for_each_stmt},
+    ir::{ClusterOp, ExprId, Function, Module, Op, Space, StmtKind, Type, for_each_stmt},
 };
 
 /// Whether threads may write shared memory that products or bulk copies access through the async proxy.
 pub(super) fn needs_fences(module: &Module) -> bool {
-    let (mut accesses, mut writes) = (false, false);
+    let mut accesses = false;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            if let StmtKind::Op { op, .. } = stmt.kind {
+                accesses |= matches!(op, Op::AsyncCopy(copy) if copy.is_bulk());
+                accesses |= matches!(op, Op::Multiply(product) if product.reads_memory());
+            }
+        });
+    }
+    accesses && writes_shared(module)
+}
+
+/// Whether threads may write shared memory through the generic proxy.
+pub(super) fn writes_shared(module: &Module) -> bool {
+    let mut writes = false;
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             let is_shared = |id: ExprId| may_be_shared(function, id);
             match &stmt.kind {
                 StmtKind::Store { pointer, .. } => writes |= is_shared(*pointer),
-                // Bulk copies write through the async proxy, and barriers are no data.
-                StmtKind::Op { op: Op::AsyncCopy(copy), .. } if copy.has_barrier() => accesses |= copy.is_bulk(),
+                // Bulk copies access memory through the async proxy, barriers are no data, and an address is no access.
+                StmtKind::Op { op: Op::AsyncCopy(copy), .. } if copy.has_barrier() || copy.is_store() => {}
+                StmtKind::Op { op: Op::Cluster(_), .. } => {}
                 StmtKind::Op { op, args, .. } => {
-                    accesses |= matches!(op, Op::Multiply(product) if product.reads_memory());
                     let (_, written) = op.accessed(args);
                     writes |= matches!(op, Op::Ptx { pure: false, .. } | Op::External(_));
                     writes |= written.iter().any(|&arg| is_shared(arg));
@@ -36,7 +50,7 @@ pub(super) fn needs_fences(module: &Module) -> bool {
             }
         });
     }
-    accesses && writes
+    writes
 }
 
 fn may_be_shared(function: &Function, id: ExprId) -> bool {
@@ -48,7 +62,8 @@ pub(super) fn synchronizes(op: Op) -> bool {
     match op {
         Op::Barrier | Op::BarrierReduce(_) | Op::GridBarrier | Op::WarpBarrier | Op::Fence(_) => true,
         Op::Atomic { order, .. } => order.releases(),
-        Op::AsyncCopy(copy) => copy.arrives(),
+        Op::AsyncCopy(copy) => copy.releases(),
+        Op::Cluster(op) => op == ClusterOp::Sync,
         Op::Shuffle(_)
         | Op::Vote(_)
         | Op::MatchAny
@@ -77,9 +92,10 @@ pub(super) fn synchronizes(op: Op) -> bool {
     }
 }
 
-/// Emits a fence.
-pub(super) fn fence(emitter: &FunctionEmitter<'_, '_>) -> Result<()> {
-    instruction(emitter, "fence.proxy.async.shared::cta;")
+/// Emits a fence. In a kernel with clusters, threads may write shared memory of other blocks.
+pub(super) fn fence(emitter: &FunctionEmitter<'_, '_>, clusters: bool) -> Result<()> {
+    let memory = if clusters { "cluster" } else { "cta" };
+    instruction(emitter, &format!("fence.proxy.async.shared::{memory};"))
 }
 
 /// Emits an instruction without operands that all lanes of a warp execute together, as inline PTX, which LTO-IR can contain.

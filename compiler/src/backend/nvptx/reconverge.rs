@@ -45,7 +45,9 @@ pub(super) fn mask_of<'ctx>(
         }
         (SyncScope::Warp, Some(BasicValueEnum::IntValue(mask))) => Ok(Some(*mask)),
         (SyncScope::Warp, _) => internal(format!("{op} without a mask")),
-        (SyncScope::Block | SyncScope::Grid, _) => Ok(Some(emitter.cx.types.context.i32_type().const_all_ones())),
+        (SyncScope::Block | SyncScope::Cluster | SyncScope::Grid, _) => {
+            Ok(Some(emitter.cx.types.context.i32_type().const_all_ones()))
+        }
     }
 }
 

@@ -83,13 +83,17 @@ impl FnLowerer<'_> {
         self.copies(AsyncCopy::Commit, span)
     }
 
-    /// `copy_wait(pending=0)`.
+    /// `copy_wait(pending=0, read=False)`.
     pub(super) fn copy_wait(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        let Some([pending]) = self.named(row, ["pending"], 0, args, span) else { return Value::Poison };
+        let Some([pending, read]) = self.named(row, ["pending", "read"], 0, args, span) else { return Value::Poison };
+        let Value::Bool(read) = read.unwrap_or(Value::Bool(false)) else {
+            let message = "`read` of `cuda.copy_wait` must be True or False and a compile-time constant";
+            return self.error(Code::NotConstant, span, message);
+        };
         let pending = pending.unwrap_or(Value::Int(0));
         let pending = if let Value::Int(known) = pending { Some(known) } else { None };
         match pending.map(u8::try_from) {
-            Some(Ok(pending)) => self.copies(AsyncCopy::Wait { pending }, span),
+            Some(Ok(pending)) => self.copies(AsyncCopy::Wait { pending, read }, span),
             Some(Err(_)) | None => {
                 let message = "the number of groups in `cuda.copy_wait` must be a compile-time integer from 0 to 255";
                 self.error(Code::NotConstant, span, message)

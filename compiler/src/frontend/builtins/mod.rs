@@ -3,8 +3,10 @@
 mod arrays;
 mod atomics;
 mod barriers;
+mod bulk_copies;
 mod cast;
 mod classes;
+mod clusters;
 mod coop;
 mod copies;
 mod elements;
@@ -145,8 +147,12 @@ impl FnLowerer<'_> {
             Custom::Copy => self.copied(row, args, span),
             Custom::Barrier => self.shared_barrier(row, args, span),
             Custom::BarrierMethod => self.barrier_method(row, args, span),
-            Custom::CopyAsync if args.positional.len() + args.keywords.len() == 3 => self.bulk_copy(row, args, span),
-            Custom::CopyAsync => self.copy_async(row, args, span),
+            Custom::Cluster => self.cluster(row, args, span),
+            Custom::CopyAsync => match args.positional.len() {
+                2 => self.bulk_store(row, args, span),
+                3 => self.bulk_copy(row, args, span),
+                _ => self.copy_async(row, args, span),
+            },
             Custom::CopyCommit => self.copy_commit(row, args, span),
             Custom::CopyWait => self.copy_wait(row, args, span),
             Custom::Empty => self.made_of_shape(row, Content::Nothing, args, span),

@@ -1,5 +1,4 @@
-//! Rows of matrix tiles of a warp or a warpgroup, of asynchronous copies to shared memory, and of the barriers that count
-//! them.
+//! Rows of matrix tiles of a warp or a warpgroup, of asynchronous copies, of the barriers that count them, and of clusters.
 
 use super::super::{Custom, Intrinsic, Lowering, Ptx};
 
@@ -22,7 +21,11 @@ pub(super) const MATRIX: &[Intrinsic] = &[
          to copy a C-contiguous array in global memory, or a box `tensor_map[i, j]` of `cuda.tensor_map`, to a \
          C-contiguous array in shared memory with the same type and number of elements. One thread makes the call; the \
          barrier counts the bytes, for which a thread calls `bar.expect`. Addresses and sizes of arrays are multiples \
-         of 16 bytes; the address that receives a box is a multiple of 128 bytes. Compute capability 9.0 or newer.",
+         of 16 bytes; the address that receives a box is a multiple of 128 bytes. With `multicast=mask`, each block of the \
+         cluster whose rank is a bit of the integer `mask` receives the copy, at the same offset in its shared memory, and \
+         the barrier at the same offset counts it. `copy_async(to, source)`: begins to copy a C-contiguous array in shared \
+         memory to one in global memory, or to a box `tensor_map[i, j]`, whose elements outside of the array are not \
+         written and whose first indices are not negative. It belongs to a group of `copy_commit`. Copies of arrays and boxes need compute capability 9.0 or newer.",
     ),
     tile(
         "weft.cuda.barrier",
@@ -59,8 +62,31 @@ pub(super) const MATRIX: &[Intrinsic] = &[
     tile(
         "weft.cuda.copy_wait",
         Custom::CopyWait,
-        "`copy_wait(pending=0)`: waits until at most `pending` of the thread's latest groups of copies are not complete. \
-         The number is a compile-time constant.",
+        "`copy_wait(pending=0, read=False)`: waits until at most `pending` of the thread's latest groups of copies are not \
+         complete. With `read=True`, a copy from shared to global memory counts as complete when it has read its source, \
+         which may then be overwritten. Both are compile-time constants. A thread that begins copies to global memory waits \
+         for their sources before it ends.",
+    ),
+    tile(
+        "weft.cuda.cluster.rank",
+        Custom::Cluster,
+        "`rank()`: the rank of the thread's block in its cluster, an `int32`: blocks count along `x`, then `y`, then `z`. 0 \
+         in a launch without clusters.",
+    ),
+    tile("weft.cuda.cluster.size", Custom::Cluster, "`size()`: the number of blocks of the cluster, an `int32`."),
+    tile(
+        "weft.cuda.cluster.sync",
+        Custom::Cluster,
+        "`sync()`: a barrier of all threads of the cluster. Earlier accesses of each thread come before later ones of all.",
+    ),
+    tile(
+        "weft.cuda.cluster.shared",
+        Custom::Cluster,
+        "`shared(array, rank)`: the shared array of the block of a rank that has the address of this block's `array`: for \
+         loads, stores and atomic operations. `array` is what `cuda.shared.array` returns, or a part of it. \
+         `shared(bar, rank)`: the barrier, or several, of that block, for `arrive` and `expect`. That block must have \
+         begun, and not end before the access: both follow from a `sync()` before and after. A rank that the cluster does \
+         not have raises an `IndexError` on the CPU.",
     ),
     tile(
         "weft.cuda.set_registers",

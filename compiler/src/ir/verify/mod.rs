@@ -335,7 +335,8 @@ impl Checker<'_> {
             let ty = match result {
                 Operand::Is(ty) => Some(*ty),
                 Operand::Element => elements.map(Type::Scalar),
-                Operand::Pointer | Operand::Rest => None,
+                Operand::Pointer => elements.map(|element| Type::Ptr(element, Space::Generic)),
+                Operand::Rest => None,
             };
             match ty {
                 Some(ty) => self.assignable(*local, ty, row.name),

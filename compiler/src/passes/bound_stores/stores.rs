@@ -14,7 +14,7 @@ use super::{
 use crate::{
     ir::{
         BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, Memory,
-        Module, Stmt, StmtKind, Type, falls_through, for_each_stmt,
+        Module, Op, Stmt, StmtKind, Type, falls_through, for_each_stmt,
     },
     passes::prove_nonneg::is_nonneg,
     source::Span,
@@ -71,7 +71,8 @@ impl<'a> Writer<'a> {
         for_each_stmt(&function.body, &mut |stmt| {
             stmt.kind.assigned().into_iter().for_each(|local| assigned[LocalId::index(local)] += 1);
             if let StmtKind::Op { op, .. } = &stmt.kind {
-                known &= op.row().memory != Memory::All;
+                // A copy writes more than the element that its pointer points to.
+                known &= op.row().memory != Memory::All && !matches!(op, Op::AsyncCopy(copy) if copy.is_store());
             }
         });
         let params = known && function.params.iter().all(|param| assigned[param.index()] == 0);

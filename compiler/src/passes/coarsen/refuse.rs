@@ -99,6 +99,7 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::OfWarps
         | Op::WarpRegion(_) => Some("it has warp operations"),
         Op::Fence(_) => Some("it has fences"),
+        Op::Cluster(_) => Some("it has operations of a cluster"),
         Op::AsyncCopy(_) => Some("it copies asynchronously"),
         Op::Print(_) => Some("it prints"),
         Op::Ptx { pure: true, .. } => None,

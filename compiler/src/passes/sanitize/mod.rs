@@ -112,6 +112,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
+        | Op::Cluster(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::LaneFold(_)

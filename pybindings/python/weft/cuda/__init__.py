@@ -15,7 +15,7 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
-from weft.cuda import bf16, cg, coop, fp16, libdevice, mma, random
+from weft.cuda import bf16, cg, cluster, coop, fp16, libdevice, mma, random
 from weft.cuda._args import In, InOut, Out
 from weft.cuda._benchmark import benchmark
 from weft.cuda._code.compile import (
@@ -154,6 +154,7 @@ __all__ = [
     "blockIdx",
     "cg",
     "close",
+    "cluster",
     "compile",
     "compile_all",
     "compile_for_current_device",

@@ -84,6 +84,11 @@ pub(super) fn launch(
     let (major, minor) = executor.attributes().compute_capability;
     let target = options::of_capability(major, minor);
     let (mut prepared, staging) = Prepared::new(dispatcher, config, arguments, &target)?;
+    if config.has_clusters() && prepared.ptx.contains("%cluster_") {
+        let message =
+            "the simulator of PTX runs each block alone: it cannot launch a kernel that reads its cluster in clusters";
+        return Err(errors::launch(py, message));
+    }
     let simulated = Simulated::run(dispatcher, &mut prepared, None, None)?;
     for array in &prepared.arrays {
         let bytes = simulated.bytes(array);

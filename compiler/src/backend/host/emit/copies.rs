@@ -27,16 +27,20 @@ pub(crate) fn emit<'ctx>(
     let (types, builder) = (emitter.cx.types, &emitter.builder);
     let (pointer, long) = (types.pointer(Space::Generic), types.context.i64_type());
     let number = |number: u64| BasicValueEnum::from(long.const_int(number, false));
+    let several = |multicast: bool| if multicast { AsyncCopyRecord::MULTICAST } else { 0 };
     let (what, count) = match copy {
         AsyncCopy::Element { bytes } => (AsyncCopyRecord::ELEMENT, bytes.into()),
         AsyncCopy::Commit => (AsyncCopyRecord::COMMIT, 0),
-        AsyncCopy::Wait { pending } => (AsyncCopyRecord::WAIT, pending.into()),
+        AsyncCopy::Wait { pending, read: false } => (AsyncCopyRecord::WAIT, pending.into()),
+        AsyncCopy::Wait { pending, read: true } => (AsyncCopyRecord::WAIT_READ, pending.into()),
         AsyncCopy::BarrierInit { barriers } => (AsyncCopyRecord::BARRIER_INIT, barriers),
-        AsyncCopy::BarrierArrive => (AsyncCopyRecord::BARRIER_ARRIVE, 0),
-        AsyncCopy::BarrierExpect => (AsyncCopyRecord::BARRIER_EXPECT, 0),
+        AsyncCopy::BarrierArrive { .. } => (AsyncCopyRecord::BARRIER_ARRIVE, 0),
+        AsyncCopy::BarrierExpect { .. } => (AsyncCopyRecord::BARRIER_EXPECT, 0),
         AsyncCopy::BarrierWait => (AsyncCopyRecord::BARRIER_WAIT, 0),
-        AsyncCopy::Bulk => (AsyncCopyRecord::BULK, 0),
-        AsyncCopy::Box { dims } => (AsyncCopyRecord::BOX, dims.into()),
+        AsyncCopy::Bulk { multicast } => (AsyncCopyRecord::BULK + several(multicast), 1),
+        AsyncCopy::Box { dims, multicast } => (AsyncCopyRecord::BOX + several(multicast), dims.into()),
+        AsyncCopy::BulkStore => (AsyncCopyRecord::BULK_STORE, 0),
+        AsyncCopy::BoxStore { dims } => (AsyncCopyRecord::BOX_STORE, dims.into()),
         // The runtime reads the map where it copies.
         AsyncCopy::BoxMap => return Ok(Vec::new()),
     };
@@ -49,7 +53,7 @@ pub(crate) fn emit<'ctx>(
         let place = match operand.value {
             BasicValueEnum::PointerValue(place) => place,
             // Indices may be negative.
-            BasicValueEnum::IntValue(value) if matches!(copy, AsyncCopy::Box { .. }) => {
+            BasicValueEnum::IntValue(value) if matches!(copy, AsyncCopy::Box { .. } | AsyncCopy::BoxStore { .. }) => {
                 words.push(builder.build_int_s_extend(value, long, "")?.into());
                 continue;
             }

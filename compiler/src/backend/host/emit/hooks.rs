@@ -20,7 +20,7 @@ use crate::{
     backend::{
         host::{
             checked::calls,
-            emit::{clock, copies, lane_folds, position::known_offset, state::HostHooks},
+            emit::{clock, clusters, copies, lane_folds, position::known_offset, state::HostHooks},
             fibers,
         },
         llvm::{
@@ -30,8 +30,8 @@ use crate::{
         },
     },
     ir::{
-        AsyncCopy, AtomicOp, Check, Class, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope, SharedId,
-        Space, SpecialRegister, Stmt, StoreHint, Type,
+        AsyncCopy, AtomicOp, Check, Class, ClusterOp, ExprId, FuncId, Leaf, LoadHint, LocalArrayId, Op, Order, Scope,
+        SharedId, Space, SpecialRegister, Stmt, StoreHint, Type,
     },
     source::Span,
 };
@@ -98,6 +98,14 @@ fn lane_bits<'ctx>(emitter: &FunctionEmitter<'_, 'ctx>, cells: PointerValue<'ctx
 }
 
 impl<'ctx> HostHooks<'_, 'ctx> {
+    /// Waits for all threads of a block, a cluster or the grid.
+    fn barrier(&self, emitter: &FunctionEmitter<'_, 'ctx>, of: u32) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let int = emitter.cx.types.context.i32_type();
+        let of = int.const_int(of.into(), false);
+        fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), of)?;
+        Ok(Vec::new())
+    }
+
     /// Emits an operation. In sanitized code, the access has been recorded before.
     fn emit_op(
         &self,
@@ -144,21 +152,11 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             Op::LaneFold(reduction) => Ok(vec![lane_folds::fold(emitter, reduction, place(operands)?)?]),
             Op::OfWarps | Op::WarpRegion(_) => internal(format!("a {op} inside a thread's code")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
-            Op::GridBarrier => {
-                if !self.stacks {
-                    return internal(format!("a {op} inside a thread loop"));
-                }
-                let int = emitter.cx.types.context.i32_type();
-                let of_grid = int.const_int(u64::from(HostContext::OF_GRID), false);
-                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), of_grid)?;
-                Ok(Vec::new())
-            }
-            Op::Barrier => {
-                let int = emitter.cx.types.context.i32_type();
-                let of_block = int.const_int(u64::from(HostContext::OF_BLOCK), false);
-                fibers::wait(emitter, self.frame.get().context, int.const_all_ones(), of_block)?;
-                Ok(Vec::new())
-            }
+            Op::GridBarrier | Op::Cluster(_) if !self.stacks => internal(format!("a {op} inside a thread loop")),
+            Op::Cluster(ClusterOp::Sync) => self.barrier(emitter, HostContext::OF_CLUSTER),
+            Op::Cluster(cluster) => clusters::emit(emitter, &self.frame.get(), cluster, operands),
+            Op::GridBarrier => self.barrier(emitter, HostContext::OF_GRID),
+            Op::Barrier => self.barrier(emitter, HostContext::OF_BLOCK),
             Op::WarpBarrier => {
                 let Some(OperandValue { value: BasicValueEnum::IntValue(mask), .. }) = operands.first() else {
                     return internal("a warp's barrier without a mask");

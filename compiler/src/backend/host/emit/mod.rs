@@ -11,6 +11,7 @@
 pub(crate) mod absent_lanes;
 pub(crate) mod access_groups;
 pub(crate) mod clock;
+pub(crate) mod clusters;
 pub(crate) mod copies;
 pub(crate) mod div_mod;
 pub(crate) mod entry;

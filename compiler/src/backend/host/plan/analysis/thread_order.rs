@@ -37,6 +37,7 @@ fn may_move(op: Op) -> bool {
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
+        | Op::Cluster(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::LaneFold(_)

@@ -85,6 +85,7 @@ fn is_op_fit(op: Op) -> bool {
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
+        | Op::Cluster(_)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::LaneFold(_)
