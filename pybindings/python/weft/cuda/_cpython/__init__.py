@@ -15,7 +15,7 @@ import types
 import numpy as np
 
 from weft import _weft
-from weft.cuda._cpython import arguments, debugger, native, scope, threads
+from weft.cuda._cpython import arguments, copies, debugger, native, scope, threads
 from weft.cuda._cpython.expressions import Expressions
 from weft.cuda._kernel_names import KernelName
 from weft.errors import LaunchError
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    Shape = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+    Index = tuple[int, int, int]
+    # The grid, the block and the cluster.
+    Shape = tuple[Index, Index, Index]
 
 # Names of barriers and collectives, and of operations in loops that wait for other threads' writes.
 _COLLECTIVES = {
@@ -43,6 +45,7 @@ _COLLECTIVES = {
     "coop",
     "mma",
     "barrier",
+    "cluster",
 }
 _WAITS = {
     "cas",
@@ -78,15 +81,15 @@ def launch(
         msg = "a graph records compiled kernels, but WEFT_DEVICE=python does not compile kernels: set WEFT_DEVICE=cpu"
         raise RuntimeError(msg)
     name = dispatcher.__name__
-    grid, block, _ = shape
-    _check(name, grid, block, shared_bytes)
+    grid, block, cluster = shape
+    _check(name, shape, shared_bytes)
     _weft.synchronize()
     with _LAUNCHING, np.errstate(all="ignore"):
         if threads.is_running():
             msg = f"kernel `{name}` is launched by a kernel: only the host can launch kernels"
             raise RuntimeError(msg)
         scope.begin(_expressions(dispatcher, args), numpy=scope.has_numpy_types(dispatcher))
-        _run(dispatcher, threads.Launch(name, grid, block, shared_bytes), args)
+        _run(dispatcher, threads.Launch(name, grid, block, shared_bytes, cluster), args)
     return True
 
 
@@ -114,7 +117,8 @@ def _is_native(function: Callable[..., Any]) -> bool:
     )
 
 
-def _check(name: str, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int) -> None:
+def _check(name: str, shape: Shape, shared_bytes: int) -> None:
+    grid, block, cluster = shape
     attributes = _weft.device_attributes(_weft.current_device_id())
     most, room = attributes["MAX_THREADS_PER_BLOCK"], attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
     size = int(np.prod(block, dtype=np.int64))
@@ -124,6 +128,8 @@ def _check(name: str, grid: tuple[int, int, int], block: tuple[int, int, int], s
         each > attributes[f"MAX_BLOCK_DIM_{axis}"] for each, axis in zip(block, "XYZ", strict=True)
     ):
         msg = f"kernel `{name}`: a block of {block} has {size} threads; the limit is {most}"
+    elif any(extent % each for extent, each in zip(grid, cluster, strict=True)):
+        msg = f"kernel `{name}`: a grid of {grid} blocks has no whole clusters of {cluster}"
     elif shared_bytes > room:
         msg = f"kernel `{name}`: {shared_bytes} bytes of shared memory exceed the {room} that a block can have"
     else:
@@ -144,6 +150,7 @@ def _run(dispatcher: _weft.Dispatcher, launched: threads.Launch, args: tuple[Any
 
     def call() -> None:
         function(*given[:count], **named)
+        copies.end_thread()
 
     names = _names(dispatcher.py_func)
     if names & _COLLECTIVES or names & _WAITS or any(name.endswith("_sync") for name in names):

@@ -45,6 +45,9 @@ class Block:
         self.own: list[Any] = []  # the memory of local and constant arrays
         self.threads: list[Thread] = []
         self.alive = self.arrived = 0  # numbers of threads that have not returned, and of those at a barrier
+        self.cluster: list[Block] = [self]
+        self.cluster_rank = 0
+        self.cluster_arrived = 0  # the number of threads at a barrier of the cluster, in its first block
 
 
 class Thread:
@@ -71,17 +74,25 @@ class Thread:
 class Launch:
     """A launch under way: its extents, and the threads that may run."""
 
-    def __init__(self, kernel: str, grid_dim: Index, block_dim: Index, shared_bytes: int) -> None:
+    def __init__(
+        self, kernel: str, grid_dim: Index, block_dim: Index, shared_bytes: int, cluster_dim: Index = (1, 1, 1)
+    ) -> None:
         self.kernel, self.grid_dim, self.block_dim, self.shared_bytes = kernel, grid_dim, block_dim, shared_bytes
+        self.cluster_dim = cluster_dim
         self.scheduler: Scheduler | None = None
 
     def blocks(self) -> Iterator[Block]:
-        """Make the blocks lazily, in order."""
-        for index in _positions(self.grid_dim):
-            block = Block(index, self.shared_bytes)
-            block.threads = [Thread(each, block, self) for each in _positions(self.block_dim)]
-            block.alive = len(block.threads)
-            yield block
+        """Make the blocks lazily, in order: those of a cluster one after the other."""
+        (x, y, z), (width, height, depth) = self.grid_dim, self.cluster_dim
+        for i, j, k in _positions((x // width, y // height, z // depth)):
+            cluster: list[Block] = []
+            for a, b, c in _positions(self.cluster_dim):
+                block = Block((i * width + a, j * height + b, k * depth + c), self.shared_bytes)
+                block.threads = [Thread(each, block, self) for each in _positions(self.block_dim)]
+                block.alive = len(block.threads)
+                block.cluster, block.cluster_rank = cluster, len(cluster)
+                cluster.append(block)
+            yield from cluster
 
 
 class _Current(threading.local):
@@ -154,7 +165,10 @@ def run_together(
     """
     blocks = launch.blocks()
     size = launch.block_dim[0] * launch.block_dim[1] * launch.block_dim[2]
-    count = None if all_of_them else max(_MOST // size, 1) if resident else 1
+    in_cluster = launch.cluster_dim[0] * launch.cluster_dim[1] * launch.cluster_dim[2]
+    if in_cluster > 1 and resident:
+        all_of_them = True
+    count = None if all_of_them else max(_MOST // size, 1) if resident else in_cluster
     while first := list(itertools.islice(blocks, count)):
         Scheduler(launch, first, call, chosen, blocks if resident else iter(())).run()
 
@@ -314,6 +328,8 @@ class Scheduler:
         self.ready.pop(thread, None)
         if collective.scope == "block":
             thread.block.arrived += 1
+        elif collective.scope == "cluster":
+            thread.block.cluster[0].cluster_arrived += 1
         elif collective.scope == "grid":
             self.arrived += 1
         self._resume_complete(thread)
@@ -346,6 +362,11 @@ class Scheduler:
         if block.arrived and block.arrived == block.alive:
             block.arrived = 0
             self._go_on(hand_out([other for other in block.threads if not other.ended]))
+        first_block = block.cluster[0]
+        if first_block.cluster_arrived and first_block.cluster_arrived == sum(each.alive for each in block.cluster):
+            first_block.cluster_arrived = 0
+            threads = [other for each in block.cluster for other in each.threads if not other.ended]
+            self._go_on(hand_out(threads))
         if self.arrived and self.arrived == self.alive:
             self.arrived = 0
             self._go_on(hand_out([other for other in self.threads if not other.ended]))
