@@ -179,13 +179,25 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
         }
         _ => {
             // SAFETY: the code passes its context.
-            let (size, cluster) = unsafe { ((*context).cluster_size, (*context).cluster) };
-            // SAFETY: it has this number of blocks, unless it is null.
-            let cluster =
-                if cluster.is_null() { &[] } else { unsafe { slice::from_raw_parts(cluster, size as usize) } };
+            let cluster = unsafe { cluster_of(context) };
             u32::from(of_cluster(scratch, cluster, words))
         }
     }
+}
+
+/// The memory of the blocks of the cluster; none if threads have no stacks.
+///
+/// # Safety
+///
+/// The context is that of the running code.
+unsafe fn cluster_of<'a>(context: *const HostContext) -> &'a [*mut u8] {
+    // SAFETY: the caller's promise.
+    let context = unsafe { &*context };
+    if context.cluster.is_null() {
+        return &[];
+    }
+    // SAFETY: it has this number of blocks.
+    unsafe { slice::from_raw_parts(context.cluster, context.cluster_size as usize) }
 }
 
 /// An operation of a barrier that may be that of another block of the cluster, or of copies that several blocks receive.

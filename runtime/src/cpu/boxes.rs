@@ -91,8 +91,11 @@ impl Row {
     }
 }
 
+/// The number of an element in its row, and its address in the array.
+type Element = (usize, u64);
+
 /// Calls a function with each row of a box, and the numbers in the row and the addresses of its elements inside of the array.
-fn for_each_row(map: &BoxMap, first: [i64; MAP_DIMS], call: &mut dyn FnMut(Row, &[(usize, u64)])) {
+fn for_each_row(map: &BoxMap, first: [i64; MAP_DIMS], call: &mut dyn FnMut(Row, &[Element])) {
     let Some(last) = map.dims.checked_sub(1) else { return };
     let columns = u64::from(map.sizes[last]);
     let rows: u64 = map.sizes[..last].iter().map(|&size| u64::from(size)).product();

@@ -79,7 +79,7 @@ pub(super) fn settle(live: &mut [Block], results: &[ResumeResult], scratch_bytes
             result = result.and(*own);
         }
         first += blocks.len();
-        result.moved |= result.waits && result.changed;
+        result.moved |= result.waits && result.changes > 0;
         if result.moved {
             result.moved |= meet(blocks);
             poison(blocks, scratch_bytes);

@@ -227,8 +227,8 @@ struct ResumeResult {
     busy: bool,
     /// Some wait for a phase of a barrier in shared memory.
     waits: bool,
-    /// They have changed barriers in shared memory.
-    changed: bool,
+    /// The number of changes that they have made to barriers in shared memory.
+    changes: u64,
 }
 
 impl ResumeResult {
@@ -237,7 +237,7 @@ impl ResumeResult {
             moved: self.moved || other.moved,
             busy: self.busy || other.busy,
             waits: self.waits || other.waits,
-            changed: self.changed || other.changed,
+            changes: self.changes + other.changes,
         }
     }
 }
@@ -551,7 +551,7 @@ impl Block {
                 return None;
             }
         }
-        resumed.changed = changes != async_copies::changes();
+        resumed.changes = async_copies::changes() - changes;
         if polled {
             self.answer();
         }
