@@ -14,7 +14,7 @@ def warpgroup_tiles(a, c, n):
     cuda.mma.tile(32, 8, 16, float16, float16, float32, threads=128)  # error: [E0205] "it is a multiple of 64x8x16"
     cuda.mma.tile(64, 8, 16, float16, float16, float32, threads=64)  # error: [E0205] "32 threads, a warp, or 128"
     cuda.mma.tile(64, 8, 16, float16, float16, float32, threads=n)  # error: [E0210] "compile-time integers"
-    cuda.mma.tile(64, 8, 32, "e4m3", "e4m3", float32)  # error: [E0205] "pass `threads=128`"
+    cuda.mma.tile(64, 8, 16, "e4m3", "e4m3", float32)  # error: [E0205] "it is a multiple of 16x8x32"
     T.a(a, 0, 0)  # error: [E0205] "takes a swizzled shared array of float16"
     T.a(cuda.shared.array((64, 128), float16, swizzle=128), 0, 0)  # error: [E0205] "rows have 128 bytes"
     T.a(z, 0, 0)  # error: [E0205] "takes a swizzled shared array of float16"

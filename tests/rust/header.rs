@@ -2,7 +2,8 @@
 //! ["ir"]`.
 //!
 //! All keys are optional. `sig`: the signature to compile for; default: the decorator's. `targets`: the targets to
-//! compile for; default: `sm_80`. `show`: the stages with a snapshot. `without`: a target that is skipped: `host`.
+//! compile for; default: `sm_80`. `show`: the stages with a snapshot. `without`: a target that is skipped: `host`, or
+//! `sm_80` for a kernel that is only for the targets that it names.
 //! `assume`: the assumptions of the snapshots, as for `weft emit --assume`. `block`: the likely block of the plans, as
 //! for `weft emit --block`. `abi`: the ABI for other programs: `c` or `numba` for a device function, and `kernel` for a
 //! kernel. `adjoint`: compile the adjoint kernel, for these parameters.
@@ -46,6 +47,11 @@ impl Header {
             header.targets.push("sm_80".to_owned());
         }
         Ok(header)
+    }
+
+    /// Whether the kernel is only for the targets that it names.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.needs_suffix() || self.without.iter().any(|target| target == "sm_80")
     }
 
     /// Whether the kernel is only for targets with a suffix, such as `sm_90a`.

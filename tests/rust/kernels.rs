@@ -25,7 +25,7 @@ fn kernels_compile_and_look_as_before() {
         };
         // Every kernel is compiled for both targets, except GPU-only kernels, and to NVVM IR.
         let unspecialized = Header { assumptions: Vec::new(), ..header.clone() };
-        let sm = if header.needs_suffix() { header.targets[0].as_str() } else { "sm_80" };
+        let sm = if header.is_limited() { header.targets[0].as_str() } else { "sm_80" };
         for (target, form) in [(sm, "ptx"), (sm, "nvvm"), ("host", "asm")] {
             let is_foreign = header.abi.is_some() && target == "host";
             if !is_foreign && !header.without.iter().any(|without| without == target) {

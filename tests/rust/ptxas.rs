@@ -64,7 +64,7 @@ fn every_kernel_assembles() {
     let mut jobs = Vec::new();
     for path in &paths {
         let header = Header::read(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let sms = if header.needs_suffix() { header.targets } else { SMS.map(str::to_owned).into() };
+        let sms = if header.is_limited() { header.targets } else { SMS.map(str::to_owned).into() };
         jobs.extend(sms.into_iter().map(|sm| (path.as_str(), sm)));
     }
     let faults = Mutex::new(Vec::new());

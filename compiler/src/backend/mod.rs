@@ -223,7 +223,7 @@ fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
     for (_, function) in module.functions.iter() {
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
-                && product.tile.is_of_warpgroup()
+                && (product.tile.is_of_warpgroup() || product.tile.kind().is_of_bytes())
             {
                 found.push((format!("{};", product.tile.ptx()).into(), stmt.span));
             } else if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = &stmt.kind

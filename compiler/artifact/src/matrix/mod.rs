@@ -206,13 +206,14 @@ impl MatrixKind {
         }
     }
 
-    /// Whether there are tiles of a warp, and tiles of a warpgroup.
-    pub const fn has_tiles(self) -> [bool; 2] {
-        match self {
-            Self::F16 | Self::BF16 | Self::TF32 | Self::S8 | Self::U8 | Self::S8U8 | Self::U8S8 => [true, true],
-            Self::F64 => [true, false],
-            Self::E4M3 | Self::E5M2 | Self::E4M3E5M2 | Self::E5M2E4M3 => [false, true],
-        }
+    /// Whether an operand has floats of 8 bits.
+    pub const fn is_of_bytes(self) -> bool {
+        matches!(self, Self::E4M3 | Self::E5M2 | Self::E4M3E5M2 | Self::E5M2E4M3)
+    }
+
+    /// Whether there are tiles of a warpgroup.
+    pub const fn has_warpgroup_tiles(self) -> bool {
+        !matches!(self, Self::F64)
     }
 }
 
@@ -234,9 +235,8 @@ impl MatrixTile {
         let Some(kind) = MatrixKind::ALL.into_iter().find(|kind| kind.names() == types) else {
             return Err(format!("there is no tile {shown}; there are multiples of {}", Self::listed()));
         };
-        let (of, only) = if warps == 1 { ("warp", "warpgroup: pass `threads=128`") } else { ("warpgroup", "warp") };
-        if !kind.has_tiles()[usize::from(warps == WARPS)] {
-            return Err(format!("there is no tile {shown} of a {of}: these types have only tiles of a {only}"));
+        if warps == WARPS && !kind.has_warpgroup_tiles() {
+            return Err(format!("there is no tile {shown} of a warpgroup: these types have only tiles of a warp"));
         }
         let [rows, columns, along] = kind.instruction();
         let unit = [rows * warps, columns, along];
@@ -285,8 +285,7 @@ impl MatrixTile {
             let ([m, n, k], [a, b, c]) = (kind.instruction(), kind.names());
             let is_format = |name: &str| matches!(name, "tf32" | "e4m3" | "e5m2");
             let quoted = |name: &str| if is_format(name) { format!("\"{name}\"") } else { name.to_owned() };
-            let (rows, threads) = if kind.has_tiles()[0] { (m, "") } else { (m * WARPS, ", threads=128") };
-            format!("({rows}, {n}, {k}, a={}, b={}, c={}{threads})", quoted(a), quoted(b), quoted(c))
+            format!("({m}, {n}, {k}, a={}, b={}, c={})", quoted(a), quoted(b), quoted(c))
         };
         MatrixKind::ALL.map(one).join(", ")
     }
@@ -479,9 +478,8 @@ mod tests {
 
     /// The tiles of a warp and of a warpgroup with these numbers of instructions along `m`, `n` and `k`.
     fn tiles(factors: [i128; 3]) -> impl Iterator<Item = MatrixTile> {
-        let warps = [1, 4].into_iter().enumerate();
-        let all = MatrixKind::ALL.into_iter().flat_map(move |kind| warps.clone().map(move |warps| (kind, warps)));
-        all.filter(|(kind, (at, _))| kind.has_tiles()[*at]).map(move |(kind, (_, warps))| {
+        let all = MatrixKind::ALL.into_iter().flat_map(|kind| [1, 4].map(|warps| (kind, warps)));
+        all.filter(|(kind, warps)| *warps == 1 || kind.has_warpgroup_tiles()).map(move |(kind, warps)| {
             let [m, n, k] = kind.instruction().map(i128::from);
             let shape = [m * warps * factors[0], n * factors[1], k * factors[2]];
             MatrixTile::new(shape, kind.names(), 32 * warps).expect("a tile")
@@ -561,9 +559,7 @@ mod tests {
         assert!(wrong([16, 8, 12], ["bfloat16", "bfloat16", "float32"]).ends_with("it is a multiple of 16x8x16"));
         assert!(wrong([256, 256, 16], ["bfloat16", "bfloat16", "float32"]).contains("2048 registers"));
         assert!(wrong([0, 8, 16], ["bfloat16", "bfloat16", "float32"]).contains("multiple"));
-        assert!(
-            wrong([64, 8, 32], ["e4m3", "e4m3", "float32"]).ends_with("only tiles of a warpgroup: pass `threads=128`")
-        );
+        assert!(wrong([16, 8, 16], ["e4m3", "e4m3", "float32"]).ends_with("it is a multiple of 16x8x32"));
     }
 
     #[test]

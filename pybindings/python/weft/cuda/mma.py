@@ -98,7 +98,7 @@ class _Maker(KernelName):
         a, b, c
             The types of the elements of the left matrix, of the right one, and of the accumulators; ``"tf32"`` for
             arrays of float32 whose elements lose their lower 13 bits, ``"e4m3"`` and ``"e5m2"`` for arrays of uint8
-            that have floats of 8 bits (only with ``threads=128``).
+            that have floats of 8 bits (GPUs of compute capability 8.9 and newer).
         threads
             32: a warp, with operands in registers. 128: a warpgroup, four consecutive warps of which the first one's
             number is a multiple of four, with operands in swizzled shared memory. It needs a GPU of compute capability

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import weft
+from generators import float8
 from harness import launch, module
 from weft import cuda
 
@@ -21,6 +22,9 @@ KINDS = {
     "float64": ((8, 8, 4), "float64", "float64", "float64", np.float64, np.float64),
     "int8": ((16, 8, 32), "int8", "int8", "int32", np.int8, np.int32),
     "uint8": ((16, 8, 32), "uint8", "uint8", "int32", np.uint8, np.int32),
+    "e4m3": ((16, 8, 32), '"e4m3"', '"e4m3"', "float32", np.uint8, np.float32),
+    "e5m2": ((16, 8, 32), '"e5m2"', '"e5m2"', "float32", np.uint8, np.float32),
+    "e4m3_e5m2": ((16, 8, 32), '"e4m3"', '"e5m2"', "float32", np.uint8, np.float32),
 }
 NAMES = {"f16": "float16", "bf16": "bfloat16", "tf32": "tf32", "f64": "float64", "s8": "int8", "u8": "uint8"}
 SOURCE = """
@@ -54,8 +58,8 @@ def compiled(name, shape):
 
 @pytest.mark.parametrize("key", sorted({name.rsplit(".", 1)[0] for name in GPU.files}))
 def test_bits_are_those_of_the_gpu(key):
-    shape, _, kind, _ = key.split("_")
-    name = NAMES[kind]
+    shape, _, kind, other = key.split("_")
+    name = NAMES.get(kind, kind) if kind == other else f"{kind}_{other}"
     m, rest = shape[1:].split("n")
     n, k = rest.split("k")
     elements, accumulators = KINDS[name][4:]
@@ -67,11 +71,13 @@ def test_bits_are_those_of_the_gpu(key):
     np.testing.assert_array_equal(got.view(expected.dtype), expected)
 
 
-def whole(name, shape, seed):
-    """Small integers, whose products are exact in every type."""
+def whole(name, shape, seed, place):
+    """Small integers, whose products are exact in every type, for the left (0) or the right matrix (1)."""
     values = np.random.default_rng(seed).integers(0 if name == "uint8" else -4, 5, shape)
     if name == "bfloat16":
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16), values
+    if name.startswith("e"):
+        return float8.rounded(name.split("_")[place % len(name.split("_"))], values.astype(np.float64)), values
     return values.astype(KINDS[name][4]), values
 
 
@@ -98,7 +104,7 @@ def test_products_of_arrays_of_any_strides(name, order, factors):
     m, n, k = m * factors[0], n * factors[1], k * factors[2]
     view = ".view(weft.bfloat16)" if name == "bfloat16" else ""
     kernel = module(PRODUCT.format(m=m, n=n, k=k, a=a, b=b, c=c, view=view)).kernel
-    (x, of_x), (y, of_y) = whole(name, (m + 3, 2 * k + 5), 1), whole(name, (2 * k + 5, n + 7), 2)
+    (x, of_x), (y, of_y) = whole(name, (m + 3, 2 * k + 5), 1, 0), whole(name, (2 * k + 5, n + 7), 2, 1)
     out = np.zeros((m + 3, n + 7), accumulators)
     if order == "columns":
         x, y, out = np.asfortranarray(x), np.asfortranarray(y), np.asfortranarray(out)
@@ -166,7 +172,7 @@ def test_accumulators_are_the_left_matrix_of_another_product(name):
     view = ".view(weft.bfloat16)" if name == "bfloat16" else ""
     kernel = module(CHAINED.format(name=name, view=view)).kernel
     (a, of_a), (b, of_b), (c, of_c) = (
-        whole(name, shape, seed) for seed, shape in enumerate([(32, 16), (16, 48), (48, 8)])
+        whole(name, shape, seed, 0) for seed, shape in enumerate([(32, 16), (16, 48), (48, 8)])
     )
     got = launch(kernel, 1, 32, a, b, c, np.zeros((32, 8), np.float32))[3]
     left = (of_a @ of_b).astype(np.float32) * np.float32(0.5) + np.float32(0.001)

@@ -7,12 +7,16 @@
 //!   Subnormal numbers are exact, a NaN is `0x7fffffff`, a zero is `+0`.
 //! - Floats of 8 bits in a warpgroup: in the same way, but at 13 bits below the largest exponent, and the result is cut to
 //!   13 bits of fraction.
+//! - Floats of 8 bits in a warp: there is no such instruction, and `ptxas` replaces it by two of `float16` and an addition
+//!   ([`bytes`]).
 //! - `float64`: a fused multiply-add for each `k`, in ascending order.
 //! - Integers: exact, modulo 2^32.
 //!
 //! Matrices are slices of the elements' bits: A by rows, B by columns, C by rows.
 
 #![expect(clippy::inline_always, reason = "the caller compiles it for the machine's vectors")]
+
+mod bytes;
 
 use super::{MatrixKind, MatrixPart, MatrixTile};
 use crate::number::Scalar;
@@ -130,24 +134,30 @@ struct Row {
 #[inline(always)]
 pub fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     match tile.kind() {
+        MatrixKind::E4M3 | MatrixKind::E5M2 | MatrixKind::E4M3E5M2 | MatrixKind::E5M2E4M3
+            if !tile.is_of_warpgroup() =>
+        {
+            bytes::product(tile, a, b, c);
+        }
         MatrixKind::F16
         | MatrixKind::BF16
         | MatrixKind::TF32
         | MatrixKind::E4M3
         | MatrixKind::E5M2
         | MatrixKind::E4M3E5M2
-        | MatrixKind::E5M2E4M3 => floats(tile, a, b, c),
+        | MatrixKind::E5M2E4M3 => {
+            let Some(formats) = Formats::of(tile.kind()) else { return };
+            let [_, n, k] = tile.shape().map(usize::from);
+            floats(formats, [n, k, usize::from(tile.kind().instruction()[2])], a, b, c);
+        }
         MatrixKind::F64 => doubles(tile, a, b, c),
         MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => integers(tile, a, b, c),
     }
 }
 
-/// The products in `float32`.
+/// The products in `float32`, of matrices of `n` columns and an extent `k`, by instructions that have `step` of it.
 #[inline(always)]
-fn floats(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
-    let Some(formats) = Formats::of(tile.kind()) else { return };
-    let [_, n, k] = tile.shape().map(usize::from);
-    let step = usize::from(tile.kind().instruction()[2]);
+fn floats(formats: Formats, [n, k, step]: [usize; 3], a: &[u64], b: &[u64], c: &mut [u64]) {
     let decode = |format: Format| move |bits: &u64| Decoded::of(format, *bits);
     let a: Vec<Decoded> = a.iter().map(decode(formats.a)).collect();
     let b: Vec<Decoded> = b.iter().map(decode(formats.b)).collect();

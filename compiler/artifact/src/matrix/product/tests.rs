@@ -6,7 +6,11 @@ use crate::matrix::{MatrixKind, MatrixTile};
 
 /// The first element of `a * b + c` for matrices whose first row and column are these numbers and otherwise zero.
 fn element(kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
-    let threads = if kind.has_tiles()[0] { 32 } else { 128 };
+    element_of(32, kind, a, b, c)
+}
+
+/// The same for a tile of this number of threads.
+fn element_of(threads: i128, kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
     let [rows, n, k] = kind.instruction().map(i128::from);
     let tile = MatrixTile::new([rows * threads / 32, n, k], kind.names(), threads).expect("a tile");
     let [m, n, k] = tile.of_warp().shape().map(usize::from);
@@ -57,10 +61,11 @@ fn special_values() {
 }
 
 #[test]
-fn floats_of_8_bits_have_13_bits() {
+fn floats_of_8_bits_of_a_warpgroup_have_13_bits() {
     use MatrixKind::{E4M3, E4M3E5M2, E5M2, E5M2E4M3};
     const ONE_4: u64 = 0x38;
     const ONE_5: u64 = 0x3C;
+    let element = |kind, a: &[u64], b: &[u64], c| element_of(128, kind, a, b, c);
     let sum = |low: i32| float(1.0 + 2.0_f32.powi(low));
     // 2^-9 and 2^-16 are the smallest subnormal numbers.
     assert_eq!(element(E4M3, &[ONE_4, 1], &[ONE_4, ONE_4], 0), sum(-9));
@@ -74,6 +79,26 @@ fn floats_of_8_bits_have_13_bits() {
     assert_eq!(element(E4M3, &[0x7E], &[ONE_4], 0), float(448.0));
     assert_eq!(element(E4M3, &[0x7F], &[ONE_4], 0), 0x7FFF_FFFF);
     assert_eq!(element(E5M2, &[0x7C], &[0xBC], 0), float(f32::NEG_INFINITY));
+}
+
+#[test]
+fn floats_of_8_bits_of_a_warp_are_two_products_and_an_addition() {
+    use MatrixKind::{E4M3, E4M3E5M2, E5M2};
+    const ONE_4: u64 = 0x38;
+    const ONE_5: u64 = 0x3C;
+    const LARGEST: u64 = 0x7B;
+    // The accumulator is added last, and rounded to nearest even.
+    assert_eq!(element(E4M3, &[ONE_4], &[ONE_4], float(f32::EPSILON / 2.0)), float(1.0));
+    assert_eq!(element(E4M3, &[ONE_4], &[ONE_4], float(f32::EPSILON * 0.75)), float(1.0 + f32::EPSILON));
+    assert_eq!(element(E4M3, &[0], &[0], float(1.0 + f32::EPSILON)), float(1.0 + f32::EPSILON));
+    // 2^15 * 2^15 and the square of the smallest number: the small term is lost within a product of pairs.
+    let (high, low) = (0x78, 0x01);
+    assert_eq!(element(E5M2, &[high, low], &[high, low], float(-(2.0_f32.powi(30)))), 0);
+    assert_eq!(element(E5M2, &[high, 0, low, 0, high | 0x80], &[high, 0, low, 0, high], 0), float(2.0_f32.powi(-32)));
+    assert_eq!(element(E5M2, &[LARGEST], &[LARGEST], 0), float(57344.0 * 57344.0));
+    assert_eq!(element(E4M3E5M2, &[ONE_4, 0x40], &[ONE_5, 0x40], 0), float(5.0));
+    assert_eq!(element(E4M3, &[0x7F], &[ONE_4], 0), 0x7FFF_FFFF);
+    assert_eq!(element(E5M2, &[0x7C], &[ONE_5], float(f32::NEG_INFINITY)), 0x7FFF_FFFF);
 }
 
 #[test]
