@@ -23,6 +23,7 @@ STUBS = [
     ("cuda/_random_names.pyi", "weft.cuda.random"),
     ("cuda/fp16.pyi", "weft.cuda.fp16"),
     ("cuda/bf16.pyi", "weft.cuda.bf16"),
+    ("cuda/fp8.pyi", "weft.cuda.fp8"),
     ("cuda/libdevice.pyi", "weft.cuda.libdevice"),
 ]
 # Objects of `weft.cuda` that the stub has as a class.

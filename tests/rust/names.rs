@@ -217,6 +217,12 @@ const PAGES: &[Page] = &[
         parts: &[("", &["weft.cuda.bf16.*"])],
     },
     Page {
+        file: "float8",
+        title: "Floats of 8 bits: cuda.fp8",
+        says: "Conversions between floats and the bits of floats of 8 bits, which arrays of uint8 store.",
+        parts: &[("", &["weft.cuda.fp8.*"])],
+    },
+    Page {
         file: "libdevice",
         title: "cuda.libdevice",
         says: "The functions of NVIDIA's math library under their own names. They work on every target: where the library is not \

@@ -19,6 +19,7 @@ const STUBS: &[(&str, &str, &str)] = &[
     ("coop/block", "weft.cuda.coop.block", ""),
     ("coop/warp", "weft.cuda.coop.warp", ""),
     ("fp16", "weft.cuda.fp16", ""),
+    ("fp8", "weft.cuda.fp8", ""),
     ("libdevice", "weft.cuda.libdevice", ""),
     ("_random_names", "weft.cuda.random", ""),
 ];

@@ -177,6 +177,7 @@ pub(super) const fn math(function: MathFn) -> Rule {
         MathFn::Gamma | MathFn::Lgamma => Refuse("the gamma function", INSTEAD),
         MathFn::FrexpMantissa => Refuse("`frexp`", INSTEAD),
         MathFn::Bits | MathFn::OfBits => Refuse("the bits of a float", INSTEAD),
+        MathFn::OfE4M3 | MathFn::ToE4M3 | MathFn::ToE5M2 => Refuse("a float of 8 bits", INSTEAD),
         MathFn::Ceil
         | MathFn::Floor
         | MathFn::RoundEven

@@ -215,12 +215,21 @@ fn check_instructions(module: &Module, request: &Request, number: u32, suffix: &
 }
 
 /// The PTX that decides about the suffix of an SM and the ISA version, and its spans: the program's own, operations of a
-/// warpgroup, barriers in shared memory and bulk copies, and operations of clusters.
-fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
+/// warpgroup, products and conversions of floats of 8 bits, barriers in shared memory and bulk copies, and operations of
+/// clusters.
+fn deciding_ptx(module: &Module, number: u32, driver: Option<(u32, u32)>) -> Vec<(Cow<'_, str>, Span)> {
     let inline = module.inline_ptx.iter().map(|(_, ptx)| (Cow::from(&ptx.text), ptx.span));
     let mut found: Vec<_> = inline.collect();
     let target = CopyTarget::of(module, number);
     for (_, function) in module.functions.iter() {
+        // Without the instruction, a conversion is other code.
+        for (_, expr) in function.exprs.iter() {
+            if let ir::ExprKind::Math(name, _) = &expr.kind
+                && let Some(text) = nvptx::bytes::instruction(*name, number, driver)
+            {
+                found.push((text.into(), expr.span));
+            }
+        }
         for_each_stmt(&function.body, &mut |stmt| {
             if let StmtKind::Op { op: Op::Multiply(product), .. } = &stmt.kind
                 && (product.tile.is_of_warpgroup() || product.tile.kind().is_of_bytes())
@@ -243,7 +252,7 @@ fn deciding_ptx(module: &Module, number: u32) -> Vec<(Cow<'_, str>, Span)> {
 /// Chooses the target suffix and the ISA version of the PTX for an SM.
 fn written_for(module: &Module, request: &Request, number: u32, suffix: &'static str) -> Result<Chosen, Diagnostic> {
     let driver = request.options.driver_isa;
-    let snippets = deciding_ptx(module, number);
+    let snippets = deciding_ptx(module, number, driver);
     needs::choose(number, suffix, driver, snippets.iter().map(|(text, _)| text.as_ref())).map_err(|(place, lacks)| {
         let span = snippets.get(place).map_or_else(Span::default, |(_, span)| *span);
         let diagnostic = Diagnostic::error(Code::NotInTarget, span, lacks.to_string());

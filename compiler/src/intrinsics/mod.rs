@@ -320,6 +320,7 @@ const MODULES: &[&str] = &[
     "weft.cuda.blockDim",
     "weft.cuda.blockIdx",
     "weft.cuda.fp16",
+    "weft.cuda.fp8",
     "weft.cuda.cg",
     "weft.cuda.cluster",
     "weft.cuda.const",

@@ -205,7 +205,8 @@ macro_rules! math_fns {
         /// unsigned integer of its size; `OfBits` is its inverse. `CanonicalNan` returns its argument, but replaces
         /// every NaN by the positive non-signaling NaN with an empty payload. `Ldexp` takes an `I32` second argument.
         /// Functions of [`MathFn::rounded`] take `F32` and `F64`, those of [`MathFn::is_of_integers`] integers, and
-        /// those of [`MathFn::is_fast`] `F32`.
+        /// those of [`MathFn::is_fast`] `F32`. `ToE4M3` and `ToE5M2` round an `F32` to a float of 8 bits in a `U8`, to nearest
+        /// even; larger numbers become the largest one. `OfE4M3` is the `F32` of such a number.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum MathFn {
             $(#[doc = concat!("`", $name, "`")] $variant),*
@@ -247,6 +248,8 @@ math_fns! {
     SqrtRn "sqrt.rn" 1, SqrtRz "sqrt.rz" 1, SqrtRd "sqrt.rd" 1, SqrtRu "sqrt.ru" 1,
     FmaRn "fma.rn" 3, FmaRz "fma.rz" 3, FmaRd "fma.rd" 3, FmaRu "fma.ru" 3,
     ConvertRz "convert.rz" 1, ConvertRd "convert.rd" 1, ConvertRu "convert.ru" 1,
+    // Floats of 8 bits.
+    OfE4M3 "of_e4m3" 1, ToE4M3 "to_e4m3" 1, ToE5M2 "to_e5m2" 1,
     // The hardware's approximations for `F32`.
     FastCos "fast.cos" 1, FastDiv "fast.div" 2, FastExp2 "fast.exp2" 1, FastLog2 "fast.log2" 1, FastSin "fast.sin" 1,
 }
@@ -327,7 +330,12 @@ impl MathFn {
 
     /// Whether it is a function of floats of any type, like those in `math`.
     pub const fn is_usual(self) -> bool {
-        self.rounded().is_none() && !self.is_of_integers() && !self.is_fast()
+        self.rounded().is_none() && !self.is_of_integers() && !self.is_of_bytes() && !self.is_fast()
+    }
+
+    /// Whether it converts to or from a float of 8 bits.
+    pub const fn is_of_bytes(self) -> bool {
+        matches!(self, Self::OfE4M3 | Self::ToE4M3 | Self::ToE5M2)
     }
 
     /// Whether it is a hardware approximation. Targets without it compute the function itself.

@@ -226,6 +226,11 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
              `x.astype(x.dtype.newbyteorder(\"=\"))`"
         ));
     }
+    if dtype.starts_with("float8_") {
+        return PyTypeError::new_err(format!(
+            "arrays of dtype {dtype} are not supported; pass their bytes, viewed as uint8, and convert them by `cuda.fp8`"
+        ));
+    }
     PyTypeError::new_err(format!("arrays of dtype {dtype} are not supported; {SUPPORTED}"))
 }
 

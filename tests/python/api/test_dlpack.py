@@ -105,7 +105,7 @@ def test_types(make: Any) -> None:
 def test_what_kernels_cannot_have(make: Any) -> None:
     x = np.zeros(4)
     wrong = [
-        ({"dtype": (10, 8, 1)}, TypeError, "arrays of dtype float8_e4m3fn are not supported"),
+        ({"dtype": (10, 8, 1)}, TypeError, "arrays of dtype float8_e4m3fn are not supported; pass their bytes"),
         ({"dtype": (2, 128, 1)}, TypeError, "arrays of dtype float128 are not supported"),
         ({"dtype": (3, 64, 1)}, TypeError, "arrays of dtype opaque handle are not supported"),
         ({"dtype": (99, 8, 1)}, TypeError, "arrays of dtype 99 of DLPack with 8 bits are not supported"),

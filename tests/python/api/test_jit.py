@@ -471,7 +471,17 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
             names |= {member._weft_path for member in members}
         else:
             names.add(path)
-    of_kernels = (cuda.fp16, cuda.bf16, cuda.cg, cuda.coop.block, cuda.coop.warp, cuda.libdevice, cuda.mma, cuda.random)
+    of_kernels = (
+        cuda.fp8,
+        cuda.fp16,
+        cuda.bf16,
+        cuda.cg,
+        cuda.coop.block,
+        cuda.coop.warp,
+        cuda.libdevice,
+        cuda.mma,
+        cuda.random,
+    )
     for group in of_kernels:
         members = [getattr(group, name) for name in group.__all__]
         names |= {member._weft_path for member in members if hasattr(member, "_weft_path")}

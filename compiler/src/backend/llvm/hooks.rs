@@ -99,6 +99,16 @@ pub(crate) trait Hooks<'ctx> {
         Ok(None)
     }
 
+    /// A conversion to or from a float of 8 bits ([`MathFn::is_of_bytes`]), if the target has an instruction for it.
+    fn of_bytes(
+        &self,
+        _emitter: &FunctionEmitter<'_, 'ctx>,
+        _function: MathFn,
+        _value: BasicValueEnum<'ctx>,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        Ok(None)
+    }
+
     /// A target-specific division of integers, if the target has one for these operands.
     fn divide(
         &self,

@@ -68,7 +68,10 @@ fn way(function: MathFn) -> Implementation {
         | MathFn::FrexpExponent
         | MathFn::Isfinite
         | MathFn::Isinf
-        | MathFn::Isnan => Implementation::Inline,
+        | MathFn::Isnan
+        | MathFn::OfE4M3
+        | MathFn::ToE4M3
+        | MathFn::ToE5M2 => Implementation::Inline,
         MathFn::FastCos => Implementation::Fast(MathFn::Cos, "cos.approx"),
         MathFn::FastDiv => Implementation::Fast(MathFn::DivRn, "div.approx"),
         MathFn::FastExp2 => Implementation::Fast(MathFn::Exp2, "ex2.approx"),
@@ -168,6 +171,9 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
             && let [a, b] = args
         {
             return Ok(self.fmod(float(*a)?, float(*b)?)?.into());
+        }
+        if function.is_of_bytes() {
+            return self.of_bytes(function, first);
         }
         match way(function) {
             Implementation::Intrinsic(name) => {

@@ -5,6 +5,7 @@
 
 mod arith;
 pub(crate) mod atomic;
+mod bytes;
 mod choice;
 mod context;
 mod debug;

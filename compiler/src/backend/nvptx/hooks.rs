@@ -10,7 +10,7 @@ use inkwell::{
 };
 
 use super::{
-    SPACES, approximate, atomics, clusters,
+    SPACES, approximate, atomics, bytes, clusters,
     copies::{self, CopyTarget},
     divide, export, external, fault, grid, hints, inline, matrix, print, proxy,
     reconverge::{gather, mask_of},
@@ -47,13 +47,15 @@ pub(super) struct NvptxHooks<'ctx> {
     copies: CopyTarget,
     /// The number of the SM.
     sm: u32,
+    /// The PTX ISA.
+    isa: (u32, u32),
     /// The local arrays of the current function, in its entry block.
     local_arrays: RefCell<Vec<PointerValue<'ctx>>>,
 }
 
 impl<'ctx> NvptxHooks<'ctx> {
     /// Declares the module's shared memory.
-    pub(super) fn new(cx: &ModuleContext<'_, 'ctx>, sm: u32) -> Result<Self> {
+    pub(super) fn new(cx: &ModuleContext<'_, 'ctx>, (sm, isa): (u32, (u32, u32))) -> Result<Self> {
         let space = Some(AddressSpace::from(SPACES.shared));
         let mut shared = Vec::new();
         for (id, array) in cx.ir.shared.iter() {
@@ -97,6 +99,7 @@ impl<'ctx> NvptxHooks<'ctx> {
             waits,
             waited: RefCell::default(),
             sm,
+            isa,
             local_arrays: RefCell::default(),
         })
     }
@@ -298,5 +301,14 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
         args: &[BasicValueEnum<'ctx>],
     ) -> Result<Option<BasicValueEnum<'ctx>>> {
         approximate::emit(emitter, function, args)
+    }
+
+    fn of_bytes(
+        &self,
+        emitter: &FunctionEmitter<'_, 'ctx>,
+        function: MathFn,
+        value: BasicValueEnum<'ctx>,
+    ) -> Result<Option<BasicValueEnum<'ctx>>> {
+        bytes::emit(emitter, function, value, (self.sm, self.isa))
     }
 }

@@ -8,6 +8,7 @@ mod abi;
 mod absolute;
 mod approximate;
 mod atomics;
+pub(super) mod bytes;
 mod calls;
 mod clusters;
 pub(super) mod copies;
@@ -111,7 +112,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         let types = Types { context, spaces: SPACES, halves };
         let mut cx = ModuleContext::new(types, &llvm_module, module, &request.options, library, debug.transpose()?);
         cx.ptx = true;
-        build(&cx, kernel_id, number)?;
+        build(&cx, kernel_id, (number, isa.unwrap_or_default()))?;
         let prints = cx.module.get_global(PrintRing::SYMBOL).is_some();
         if is_nvvm {
             let finished = nvvm_ir(&cx, &machine, request, number)?;
@@ -213,7 +214,7 @@ fn keep(cx: &ModuleContext<'_, '_>) {
 }
 
 /// Declares and emits every function, callees first.
-fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: u32) -> Result<()> {
+fn build(cx: &ModuleContext<'_, '_>, kernel_id: FuncId, sm: (u32, (u32, u32))) -> Result<()> {
     let hooks = hooks::NvptxHooks::new(cx, sm)?;
     let effects = Effects::of_module(cx.ir);
     if !cx.ir.faults.is_empty() {

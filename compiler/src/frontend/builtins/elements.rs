@@ -47,7 +47,7 @@ impl FnLowerer<'_> {
         }
     }
 
-    /// A back-end function of numbers of one type, with a result of this type.
+    /// A back-end function of numbers of one type, with a result of this type, or a float of 8 bits.
     fn back_end_math(&mut self, function: MathFn, args: Args, span: Span) -> Value {
         let types: Option<Vec<Scalar>> = args.positional.iter().map(|(value, _)| value.ty().scalar()).collect();
         let Some(scalar) = types.as_ref().and_then(|types| types.first().copied()) else {
@@ -60,7 +60,8 @@ impl FnLowerer<'_> {
         let values: Option<Vec<ExprId>> =
             args.positional.iter().map(|(value, _)| self.number(value, scalar, span)).collect();
         let Some(values) = values else { return Value::Poison };
-        Value::Scalar(self.b.math(function, values, Type::Scalar(scalar), span), scalar)
+        let result = if matches!(function, MathFn::ToE4M3 | MathFn::ToE5M2) { Scalar::U8 } else { scalar };
+        Value::Scalar(self.b.math(function, values, Type::Scalar(result), span), result)
     }
 
     /// The array, possibly viewed as one-dimensional, and the indices of the element at a linear position in C order.

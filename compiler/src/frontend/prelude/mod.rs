@@ -93,6 +93,9 @@ const NAMES: &[(&str, &str)] = &[
     ("bfloat16", "weft.bfloat16"),
     ("bfloat16_bits", "weft.cuda.bf16.bfloat16_as_ushort"),
     ("bfloat16_of_bits", "weft.cuda.bf16.ushort_as_bfloat16"),
+    ("to_e4m3", "prelude.math.to_e4m3"),
+    ("to_e5m2", "prelude.math.to_e5m2"),
+    ("single_rz", "weft.cuda.libdevice.double2float_rz"),
     ("float16_bits", "weft.cuda.fp16.__half_as_ushort"),
     ("float16_of_bits", "weft.cuda.fp16.__ushort_as_half"),
 ];

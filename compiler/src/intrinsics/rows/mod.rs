@@ -2,6 +2,7 @@
 
 mod atomic;
 mod builtins;
+mod bytes;
 mod cmath;
 mod coop;
 mod cuda;
@@ -33,6 +34,7 @@ const TABLES: &[&[Intrinsic]] = &[
     libdevice::LIBDEVICE,
     half::FP16,
     half::BF16,
+    bytes::FP8,
     random::RANDOM,
     math::MATH,
     cmath::CMATH,

@@ -190,6 +190,12 @@ fn math_fits(function: MathFn, args: &[Type], result: Type) -> bool {
     match function {
         MathFn::Bits => return rest.is_empty() && bits_of(*first, result),
         MathFn::OfBits => return rest.is_empty() && bits_of(result, *first),
+        MathFn::OfE4M3 => {
+            return rest.is_empty() && first.scalar() == Some(Scalar::U8) && result.scalar() == Some(Scalar::F32);
+        }
+        MathFn::ToE4M3 | MathFn::ToE5M2 => {
+            return rest.is_empty() && first.scalar() == Some(Scalar::F32) && result.scalar() == Some(Scalar::U8);
+        }
         _ => {}
     }
     let same = args.len() == function.arity() && rest.iter().all(|ty| ty == first);

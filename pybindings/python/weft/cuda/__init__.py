@@ -15,7 +15,7 @@ from weft._vectors import __all__ as _vectors
 from weft._weft import Dispatcher, ForAll, Kernel, Signature, Type
 from weft._weft import _LaunchConfiguration as _LaunchConfiguration
 from weft._weft import typeof_value as typeof
-from weft.cuda import bf16, cg, cluster, coop, fp16, libdevice, mma, random
+from weft.cuda import bf16, cg, cluster, coop, fp8, fp16, libdevice, mma, random
 from weft.cuda._args import In, InOut, Out
 from weft.cuda._benchmark import benchmark
 from weft.cuda._code.compile import (
@@ -193,6 +193,7 @@ __all__ = [
     "external_stream",
     "Fatbin",
     "ForAll",
+    "fp8",
     "fp16",
     "from_cuda_array_interface",
     "from_dlpack",

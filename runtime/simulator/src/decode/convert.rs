@@ -100,11 +100,17 @@ fn part_type(source: &Source, ty: Type, count: usize) -> Result<Type, Error> {
 }
 
 fn cvt(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {
-    let known = ["rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "ftz"];
+    let known = ["rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "sat", "satfinite", "ftz"];
     check(source, &known)?;
     let n = source.opcode.len();
     let types = source.opcode.get(n.wrapping_sub(2)).and_then(|name| Type::parse(name));
     let (Some(to), from) = (types, last_type(source)?) else { return Err(unsupported(source)) };
+    if byte(to).is_some() || byte(from).is_some() {
+        return bytes(decoder, source, to, from);
+    }
+    if source.has("satfinite") {
+        return Err(unsupported(source));
+    }
     let packed = |ty| matches!(ty, Type::F16x2 | Type::Bf16x2 | Type::Pred);
     if packed(to) && !packed(from) && to != Type::Pred {
         return pack(decoder, source, to, from);
@@ -152,6 +158,44 @@ fn pack(decoder: &mut Decoder, source: &Source, to: Type, from: Type) -> Result<
         parts.push(part);
     }
     decoder.push(source, Operation::Join { ty: to, d, parts }, Class::Move)
+}
+
+/// The type of the parts of a pair of floats of 8 bits.
+fn byte(pair: Type) -> Option<Type> {
+    [(Type::E4m3x2, Type::E4m3), (Type::E5m2x2, Type::E5m2)].into_iter().find(|(own, _)| *own == pair).map(|(_, ty)| ty)
+}
+
+/// `cvt.rn.satfinite.e4m3x2.f32 d, high, low` and `cvt.rn.f16x2.e4m3x2 d, a`: two conversions, and moves.
+fn bytes(decoder: &mut Decoder, source: &Source, to: Type, from: Type) -> Result<(), Error> {
+    let line = source.line;
+    let (mut sources, part): (Vec<Reg>, _) = match (byte(to), byte(from), from, to) {
+        (Some(part), None, Type::F32, _) if source.has("satfinite") => {
+            let [_, high, low] = operands(source)?;
+            ([low, high].into_iter().map(|operand| decoder.read(operand, from, line)).collect::<Result<_, _>>()?, part)
+        }
+        (None, Some(part), _, Type::F16x2) => {
+            let [_, a] = operands(source)?;
+            let a = decoder.read(a, from, line)?;
+            let parts = vec![decoder.fresh(Bank::Word), decoder.fresh(Bank::Word)];
+            decoder.push(source, Operation::Split { ty: from, parts: parts.clone(), a }, Class::Move)?;
+            (parts, part)
+        }
+        _ => return Err(unsupported(source)),
+    };
+    let (from_part, to_part) = if to == Type::F16x2 { (part, Type::F16) } else { (from, part) };
+    for register in &mut sources {
+        let target = decoder.fresh(Bank::Word);
+        let conversion = resize(from_part, to_part);
+        decoder.push(
+            source,
+            Operation::Convert(conversion, (Bank::Word, target), (Bank::Word, *register)),
+            Class::Float16,
+        )?;
+        *register = target;
+    }
+    let Some(d) = source.operands.first() else { return Err(unsupported(source)) };
+    let d = decoder.write(d, to, line)?;
+    decoder.push(source, Operation::Join { ty: to, d, parts: sources }, Class::Move)
 }
 
 fn cvta(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {

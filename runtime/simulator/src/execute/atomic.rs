@@ -74,6 +74,10 @@ fn sum(ty: Type, old: u64, x: u64) -> u64 {
         | Type::S16
         | Type::S32
         | Type::S64
+        | Type::E4m3
+        | Type::E4m3x2
+        | Type::E5m2
+        | Type::E5m2x2
         | Type::Pred => old.wrapping_add(x),
     }
 }

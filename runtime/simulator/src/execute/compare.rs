@@ -81,7 +81,17 @@ pub(super) fn compare(frame: &Frame, comparison: &Comparison) -> u32 {
         Type::S16 | Type::U16 | Type::B16 | Type::F16 | Type::Bf16 => of_16_bits(frame, comparison),
         Type::U32 | Type::B32 => holds(relation, &frame.words[a], &frame.words[b]),
         // The decoder refuses these.
-        Type::B8 | Type::U8 | Type::S8 | Type::B128 | Type::F16x2 | Type::Bf16x2 | Type::Pred => 0,
+        Type::B8
+        | Type::U8
+        | Type::S8
+        | Type::B128
+        | Type::F16x2
+        | Type::Bf16x2
+        | Type::E4m3
+        | Type::E4m3x2
+        | Type::E5m2
+        | Type::E5m2x2
+        | Type::Pred => 0,
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
 
 use super::{
+    bytes,
     lanes::{Lanes, each, set},
     round,
     warp::Frame,
@@ -84,6 +85,12 @@ pub(super) fn convert(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg),
 fn convert_any(frame: &mut Frame, conversion: Conversion, d: (Bank, Reg), a: (Bank, Reg), mask: u32) {
     let Conversion { to, from, .. } = conversion;
     let values = each(&read(frame, a), |value| extend(value, from));
+    if let Some(format) = bytes::Format::of(to) {
+        return write(frame, d, mask, &each(&values, |value| format.nearest(f32::from_bits(value as u32))));
+    }
+    if let Some(format) = bytes::Format::of(from) {
+        return write(frame, d, mask, &each(&values, |value| format.half(value)));
+    }
     let converted = match (format(to), format(from)) {
         (None, None) => each(&values, |value| integer(value, conversion, d.0)),
         (Some(to), None) => each(&values, |value| integer_to_float(value, to, conversion)),

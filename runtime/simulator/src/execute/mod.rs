@@ -2,6 +2,7 @@
 
 mod access;
 mod atomic;
+mod bytes;
 mod collective;
 mod compare;
 mod convert;

@@ -22,6 +22,10 @@ pub(crate) enum Type {
     F16x2,
     Bf16,
     Bf16x2,
+    E4m3,
+    E4m3x2,
+    E5m2,
+    E5m2x2,
     F32,
     F64,
     Pred,
@@ -48,6 +52,8 @@ impl Type {
             "f16x2" => Self::F16x2,
             "bf16" => Self::Bf16,
             "bf16x2" => Self::Bf16x2,
+            "e4m3x2" => Self::E4m3x2,
+            "e5m2x2" => Self::E5m2x2,
             "f32" => Self::F32,
             "f64" => Self::F64,
             "pred" => Self::Pred,
@@ -59,8 +65,8 @@ impl Type {
     pub(crate) fn size(self) -> u32 {
         match self {
             Self::Pred => 0,
-            Self::B8 | Self::U8 | Self::S8 => 1,
-            Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => 2,
+            Self::B8 | Self::U8 | Self::S8 | Self::E4m3 | Self::E5m2 => 1,
+            Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 | Self::E4m3x2 | Self::E5m2x2 => 2,
             Self::B32 | Self::U32 | Self::S32 | Self::F32 | Self::F16x2 | Self::Bf16x2 => 4,
             Self::B64 | Self::U64 | Self::S64 | Self::F64 => 8,
             Self::B128 => 16,
@@ -74,7 +80,22 @@ impl Type {
 
     /// Whether it is an integer, or bits.
     pub(crate) fn is_integer(self) -> bool {
-        !matches!(self, Self::F16 | Self::F16x2 | Self::Bf16 | Self::Bf16x2 | Self::F32 | Self::F64 | Self::Pred)
+        matches!(
+            self,
+            Self::B8
+                | Self::B16
+                | Self::B32
+                | Self::B64
+                | Self::B128
+                | Self::U8
+                | Self::U16
+                | Self::U32
+                | Self::U64
+                | Self::S8
+                | Self::S16
+                | Self::S32
+                | Self::S64
+        )
     }
 }
 

@@ -193,8 +193,11 @@ pub(crate) fn is_short_math(of: MathFn) -> bool {
             | MathFn::Isinf
             | MathFn::Isnan
             | MathFn::OfBits
+            | MathFn::OfE4M3
             | MathFn::RoundEven
             | MathFn::Sqrt
+            | MathFn::ToE4M3
+            | MathFn::ToE5M2
             | MathFn::Trunc
     )
 }
