@@ -221,12 +221,12 @@ pub struct HostContext {
     /// The records that sanitized code compares its accesses with, in the runtime's memory; null if races are not
     /// checked.
     pub seen: *const HostSeen,
-    /// Multiplies the matrices of a warp. Takes the [code](crate::MatrixTile::code) of the tile, and the addresses of
-    /// arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
+    /// Multiplies the matrices of a warp. Takes the [code](crate::MatrixTile::code) of the tile, the site in sanitized code,
+    /// and the addresses of arrays of 32 values, one for each lane: for each word of A, for each word of B, and for each accumulator, which
     /// the result replaces. For a tile of a warpgroup, the [layouts](crate::SharedMatrix::code) of A and B come first. An
     /// operand with a layout has instead of words two arrays of 64-bit values: the address of its first row, and the column
     /// in it. Before the accumulators is the number of the warp in the warpgroup.
-    pub multiply: unsafe extern "C" fn(u64, *const *mut u8),
+    pub multiply: unsafe extern "C" fn(*const HostContext, u64, u32, *const *mut u8),
     /// An asynchronous copy, or an operation of a barrier. Takes [`AsyncCopyRecord`](crate::AsyncCopyRecord). Returns 0
     /// for an operation that is not possible, such as a wait that cannot end or a copy that is not aligned, else 1.
     pub copy: unsafe extern "C" fn(*mut HostContext, *const u64) -> u32,
@@ -277,7 +277,7 @@ impl HostContext {
         extern "C" fn no_print(_: *const u8, _: u64, _: *const u64) {
             unreachable!("a kernel prints without an executor")
         }
-        extern "C" fn no_product(_: u64, _: *const *mut u8) {
+        extern "C" fn no_product(_: *const HostContext, _: u64, _: u32, _: *const *mut u8) {
             unreachable!("a kernel multiplies matrices without an executor")
         }
         extern "C" fn no_copy(_: *mut HostContext, _: *const u64) -> u32 {
@@ -326,7 +326,8 @@ impl AsyncCopyRecord {
     pub const THREAD: usize = 2;
     /// `blockIdx.x`, `.y` and `.z`.
     pub const BLOCK: usize = 5;
-    /// The site in sanitized code; 0 in other code.
+    /// The site in sanitized code; 0 in other code. Of a copy that a barrier counts, the upper half has the site of its
+    /// reads.
     pub const SITE: usize = 8;
     /// The address to copy to, or of a barrier. For [`Self::BOX_STORE`], that of the [`BoxMap`](crate::BoxMap).
     pub const TO: usize = 9;

@@ -69,6 +69,8 @@ pub enum SiteKind {
     Barrier,
     /// `syncwarp`.
     WarpBarrier,
+    /// An operation of a barrier in shared memory.
+    Phase,
     /// A barrier of the grid.
     GridBarrier,
     /// A shuffle.
@@ -96,6 +98,7 @@ impl SiteKind {
             Self::Atomic => "atomic",
             Self::Barrier => "barrier",
             Self::WarpBarrier => "syncwarp",
+            Self::Phase => "barrier in shared memory",
             Self::GridBarrier => "grid barrier",
             Self::Shuffle => "shuffle",
             Self::Vote => "vote",
@@ -111,9 +114,14 @@ impl SiteKind {
     pub const fn is_of_warp(self) -> bool {
         match self {
             Self::WarpBarrier | Self::Shuffle | Self::Vote | Self::Match | Self::WarpReduce | Self::Multiply => true,
-            Self::Read | Self::Write | Self::Atomic | Self::Barrier | Self::GridBarrier | Self::End | Self::Call => {
-                false
-            }
+            Self::Read
+            | Self::Write
+            | Self::Atomic
+            | Self::Barrier
+            | Self::Phase
+            | Self::GridBarrier
+            | Self::End
+            | Self::Call => false,
         }
     }
 }

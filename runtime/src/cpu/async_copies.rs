@@ -14,7 +14,7 @@ use weft_artifact::{AsyncCopyRecord, HostContext, MAP_DIMS};
 
 use super::{
     boxes::{self, BoxAt},
-    checks,
+    checks, fault,
     phases::{Barrier, BulkCopy},
 };
 
@@ -154,6 +154,8 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
     let words = unsafe { slice::from_raw_parts(words, AsyncCopyRecord::LEN) };
     // SAFETY: the code passes its context.
     let scratch = unsafe { (*context).scratch }.addr();
+    // SAFETY: as above.
+    let mut checked = unsafe { checks::Checking::of(context) };
     match words[AsyncCopyRecord::WHAT] {
         AsyncCopyRecord::ELEMENT | AsyncCopyRecord::COMMIT | AsyncCopyRecord::WAIT | AsyncCopyRecord::WAIT_READ => {
             // SAFETY: the caller's promise.
@@ -161,12 +163,15 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
             1
         }
         AsyncCopyRecord::BARRIER_WAIT => {
-            while !with_block(scratch, words, |block| of_barrier(block, words)) {
+            while !with_block(scratch, words, |block| of_barrier(block, words, &mut checked)) {
                 // SAFETY: the code passes its context.
                 let wait = unsafe { (*context).wait };
                 wait(context, 0, HostContext::AT_PHASE);
                 // SAFETY: as above.
                 if unsafe { (*context).lanes } != 0 {
+                    // SAFETY: as above.
+                    let raised = unsafe { fault::is_raised(context) };
+                    with_block(scratch, words, |block| is_stuck(block, words, &mut checked, raised));
                     return 0;
                 }
             }
@@ -180,7 +185,7 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
         _ => {
             // SAFETY: the code passes its context.
             let cluster = unsafe { cluster_of(context) };
-            u32::from(of_cluster(scratch, cluster, words))
+            u32::from(of_cluster(scratch, cluster, words, &mut checked))
         }
     }
 }
@@ -202,7 +207,7 @@ unsafe fn cluster_of<'a>(context: *const HostContext) -> &'a [*mut u8] {
 
 /// An operation of a barrier that may be that of another block of the cluster, or of copies that several blocks receive.
 /// `false` if it is not possible.
-fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
+fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64], checked: &mut checks::Checking) -> bool {
     let what = words[AsyncCopyRecord::WHAT];
     if what >= AsyncCopyRecord::MULTICAST {
         return multicast(scratch, cluster, words);
@@ -212,12 +217,12 @@ fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
     // The memory of a block begins at the highest address that is not above that of its barrier.
     let owner = cluster.iter().map(|block| block.addr()).filter(|block| *block as u64 <= barrier).max();
     match owner.filter(|owner| is_arrival && *owner != scratch) {
-        None => with_block(scratch, words, |block| of_barrier(block, words)),
+        None => with_block(scratch, words, |block| of_barrier(block, words, checked)),
         Some(owner) => BLOCKS.with_borrow_mut(|blocks| {
             // What the block has done before is ordered before what follows a wait of the other block.
             blocks.iter_mut().filter(|block| block.scratch == scratch).for_each(BlockCopies::synchronize);
             let owner = blocks.iter_mut().find(|block| block.scratch == owner);
-            owner.is_some_and(|owner| owner.is_synchronized(barrier) && of_barrier(owner, words))
+            owner.is_some_and(|owner| owner.is_synchronized(barrier) && of_barrier(owner, words, checked))
         }),
     }
 }
@@ -308,30 +313,50 @@ fn with_block<R>(scratch: usize, words: &[u64], call: impl FnOnce(&mut BlockCopi
 }
 
 /// An operation of a barrier. Returns whether the phase that a thread waits for has completed.
-fn of_barrier(block: &mut BlockCopies, words: &[u64]) -> bool {
+fn of_barrier(block: &mut BlockCopies, words: &[u64], checked: &mut checks::Checking) -> bool {
     let [to, from, counter] =
         [AsyncCopyRecord::TO, AsyncCopyRecord::FROM, AsyncCopyRecord::BARRIER].map(|word| words[word]);
+    let site = words[AsyncCopyRecord::SITE] as u32;
     let barriers = &mut block.barriers;
     let mut done = true;
     let before = changes();
     CHANGES.set(before + 1);
     match words[AsyncCopyRecord::WHAT] {
         AsyncCopyRecord::BARRIER_INIT => {
-            let places = (0..words[AsyncCopyRecord::NUMBER]).map(|number| to + 8 * number);
-            barriers.extend(places.map(|place| (place, Barrier::new(from))));
+            let count = words[AsyncCopyRecord::NUMBER];
+            barriers.extend((0..count).map(|number| (to + 8 * number, Barrier::new(from))));
+            checked.tell(|launch, caller| launch.barriers_made(caller, site, (to, count)));
         }
-        AsyncCopyRecord::BARRIER_ARRIVE => barriers.entry(to).or_default().arrive(0),
-        AsyncCopyRecord::BARRIER_EXPECT => barriers.entry(to).or_default().arrive(from),
+        AsyncCopyRecord::BARRIER_ARRIVE | AsyncCopyRecord::BARRIER_EXPECT => {
+            let barrier = barriers.entry(to).or_default();
+            let expected = if words[AsyncCopyRecord::WHAT] == AsyncCopyRecord::BARRIER_EXPECT { from } else { 0 };
+            observed(to, barrier, checked, Barrier::complete_before_arrival);
+            let state = barrier.state();
+            checked.tell(|launch, caller| launch.arrives(caller, site, to, state));
+            observed(to, barrier, checked, |barrier| barrier.arrive(expected));
+        }
         AsyncCopyRecord::BARRIER_WAIT => {
             let barrier = barriers.entry(to).or_default();
-            let changed = barrier.complete_by_copies();
+            // A wait for an old phase makes no copies.
+            let changed = !barrier.has_completed(from) && observed(to, barrier, checked, Barrier::complete_by_copies);
             done = barrier.has_completed(from);
             if !changed {
                 CHANGES.set(before);
             }
+            let state = barrier.state();
+            checked.tell(|launch, caller| {
+                if done {
+                    launch.phase_passed(caller, site, to, state);
+                }
+            });
         }
         _ => {
             let copy = copy_of(words, words[AsyncCopyRecord::NUMBER] as usize);
+            checked.tell(|launch, caller| {
+                let (written, read) = copy.ranges();
+                let sites = (site, (words[AsyncCopyRecord::SITE] >> 32) as u32);
+                launch.bulk_begins(caller, sites, counter, written, read.into_iter());
+            });
             barriers.entry(counter).or_default().begin(copy);
         }
     }
@@ -357,6 +382,34 @@ impl BlockCopies {
 /// The `threadIdx` of the thread that the words name.
 fn thread_of(words: &[u64]) -> [u64; 3] {
     std::array::from_fn(|axis| words[AsyncCopyRecord::THREAD + axis])
+}
+
+/// Changes a barrier, and reports to the sanitizer the copies that are made and the phases that complete.
+fn observed<R>(
+    address: u64,
+    barrier: &mut Barrier,
+    checked: &mut checks::Checking,
+    change: impl FnOnce(&mut Barrier) -> R,
+) -> R {
+    let before = barrier.state().completed;
+    let result = change(barrier);
+    let (completed, made) = (barrier.state().completed, barrier.take_made());
+    checked.tell(|launch, caller| {
+        for to in made {
+            launch.bulk_made(caller.slot, address, to);
+        }
+        for _ in before..completed {
+            launch.phase_completed(caller.slot, address);
+        }
+    });
+    result
+}
+
+/// A thread waits for a phase that no thread can complete; `raised`: some thread has ended with an exception.
+fn is_stuck(block: &mut BlockCopies, words: &[u64], checked: &mut checks::Checking, raised: bool) {
+    let (address, site) = (words[AsyncCopyRecord::TO], words[AsyncCopyRecord::SITE] as u32);
+    let state = block.barriers.entry(address).or_default().state();
+    checked.tell(|launch, caller| launch.phase_is_stuck(caller, site, address, (state, raised)));
 }
 
 /// An operation of copies in groups.

@@ -5,6 +5,8 @@ use std::ptr;
 
 use weft_artifact::{BoxMap, MAP_BYTES, MAP_DIMS};
 
+use crate::sanitize::Range;
+
 /// The bytes whose order a swizzle changes.
 const PART: usize = 16;
 /// The bytes of all banks of shared memory.
@@ -66,6 +68,21 @@ pub(super) fn store(map: &BoxMap, first: [i64; MAP_DIMS], source: u64) {
             unsafe { ptr::copy(bytes[number * map.element..].as_ptr(), at(*address), map.element) };
         }
     });
+}
+
+/// The ranges of the array's memory that a box has.
+pub(super) fn ranges(map: &BoxMap, first: [i64; MAP_DIMS]) -> Vec<Range> {
+    let bytes = map.element as u64;
+    let mut ranges: Vec<Range> = Vec::new();
+    for_each_row(map, first, &mut |_, elements| {
+        for (_, address) in elements {
+            match ranges.last_mut() {
+                Some((start, length)) if *start + *length == *address => *length += bytes,
+                Some(_) | None => ranges.push((*address, bytes)),
+            }
+        }
+    });
+    ranges
 }
 
 /// A row of a box in shared memory.

@@ -103,6 +103,35 @@ extern "C" fn access(
     }
 }
 
+/// The launch's sanitizer, and the thread that reports to it.
+pub(super) struct Checking(*mut Launch, LiveThread);
+
+impl Checking {
+    /// Of running code.
+    ///
+    /// # Safety
+    ///
+    /// The context is that of running code. The result is used only while its thread runs.
+    pub(super) unsafe fn of(context: *const HostContext) -> Self {
+        // SAFETY: the caller's promise.
+        let (launch, caller) = unsafe { SanitizedContext::caller(context) };
+        Self(launch, caller)
+    }
+
+    /// Whether the launch is sanitized.
+    pub(super) const fn is_on(&self) -> bool {
+        !self.0.is_null()
+    }
+
+    /// Reports to the sanitizer, if the launch is sanitized.
+    pub(super) fn tell(&mut self, report: impl FnOnce(&mut Launch, LiveThread)) {
+        // SAFETY: it is null, or the launch's, which this thread of the system alone uses while it runs.
+        if let Some(launch) = unsafe { self.0.as_mut() } {
+            report(launch, self.1);
+        }
+    }
+}
+
 /// A thread begins an asynchronous copy to `bytes` bytes at an address.
 ///
 /// # Safety

@@ -89,6 +89,16 @@ impl Drop for Pending {
     }
 }
 
+/// Whether a thread of the launch has ended with an exception.
+///
+/// # Safety
+///
+/// The context is that of a launch that runs.
+pub(super) unsafe fn is_raised(context: *const HostContext) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { Record::of(context) }.is_some_and(|record| record.claim.load(Ordering::Relaxed) != 0)
+}
+
 /// Called by compiled code with the words of a fault; returns the bits of the function's result.
 pub(super) extern "C" fn fault(context: *const HostContext, words: *const u64) -> u32 {
     // SAFETY: the code passes the context that it got.

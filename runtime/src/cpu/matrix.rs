@@ -1,9 +1,13 @@
 //! Products of matrices of a warp: between the cells of its lanes, which compiled code passes, and whole matrices.
 #![expect(unsafe_code, reason = "compiled code passes addresses")]
 
-use std::slice;
+use std::{cell::RefCell, slice};
 
-use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix, matrix_product as product};
+use weft_artifact::{
+    HostContext, MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix, matrix_product as product,
+};
+
+use super::checks::Checking;
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -12,14 +16,16 @@ const LANES: usize = 32;
 ///
 /// # Safety
 ///
-/// The code is that of a tile, there is an address for each word and accumulator, and each is that of 32 values of the
+/// The context is that of the running code, the code that of a tile, there is an address for each word and accumulator, and each is that of 32 values of the
 /// type of the word or the accumulator, which no other thread accesses meanwhile. The matrices of a warpgroup that are in
 /// shared memory are those of its layouts, and no thread writes them meanwhile.
-pub(super) unsafe extern "C" fn multiply(code: u64, cells: *const *mut u8) {
+pub(super) unsafe extern "C" fn multiply(context: *const HostContext, code: u64, site: u32, cells: *const *mut u8) {
     let Some(tile) = MatrixTile::of_code(code) else { return };
     if tile.is_of_warpgroup() {
+        // SAFETY: the code passes its context.
+        let checked = unsafe { Checking::of(context) };
         // SAFETY: the caller says so.
-        return unsafe { multiply_shared(tile, cells) };
+        return unsafe { multiply_shared(tile, cells, (checked, site)) };
     }
     let (n_a, n_b, n_c) = (tile.registers(MatrixPart::A), tile.registers(MatrixPart::B), tile.values());
     // SAFETY: the caller passes this number of addresses.
@@ -42,7 +48,7 @@ pub(super) unsafe extern "C" fn multiply(code: u64, cells: *const *mut u8) {
 /// # Safety
 ///
 /// As for [`multiply`].
-unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8) {
+unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8, (mut checked, site): (Checking, u32)) {
     let mut next = || {
         // SAFETY: the caller passes the words that the layouts require.
         let cell = unsafe { *cells };
@@ -69,15 +75,21 @@ unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8) {
     // SAFETY: a cell of 64 bits.
     let warp = unsafe { next().cast::<u64>().read_unaligned() } as usize;
     let accumulators: Vec<*mut u8> = (0..tile.values()).map(|_| next()).collect();
+    let is_checked = checked.is_on();
+    let reads = RefCell::new(Vec::new());
     let mut matrices = [of_warp.matrix(MatrixPart::A, &registers), Vec::new()];
     for (part, layout, address, column) in shared {
         let size = kind.element(part).size_bytes() as u32;
         matrices[usize::from(part == MatrixPart::B)] = layout.elements(tile, part, warp, column, |row, column| {
             let at = (address as usize + layout.offset(size, (row, column)) as usize) as *const u8;
+            if is_checked {
+                reads.borrow_mut().push((at.addr() as u64, size.into()));
+            }
             // SAFETY: the caller says that the matrix is there.
             unsafe { element(at, size) }
         });
     }
+    checked.tell(|launch, caller| launch.product_reads(caller, site, &reads.borrow()));
     // SAFETY: the caller's cells are of this type.
     let mut c: Vec<_> = accumulators.iter().map(|&cells| unsafe { read(cells, kind.accumulator()) }).collect();
     tile.multiply_matrices(&matrices[0], &matrices[1], &mut c, compute);

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::boxes::{self, BoxAt};
+use crate::sanitize::{PhaseState, Range};
 
 /// A copy that is not made yet.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub(super) struct Barrier {
     copies: VecDeque<BulkCopy>,
     /// The block has synchronized with the other blocks of its cluster since it made the barrier, so that they may use it.
     pub(super) is_synchronized: bool,
+    /// The addresses to which copies were made since the last [`Self::take_made`].
+    made: Vec<u64>,
 }
 
 impl Barrier {
@@ -52,13 +55,16 @@ impl Barrier {
         Self { arrivals, missing: arrivals, ..Self::default() }
     }
 
-    /// A thread arrives, and the phase waits for further bytes.
-    pub(super) fn arrive(&mut self, bytes: u64) {
-        // An arrival follows a wait for the phase before, unless the program has too many arrivals. Then only the
-        // copies may be missing.
+    /// A thread is about to arrive. An arrival follows a wait for the phase before, unless the program has too many arrivals.
+    /// Then only the copies may be missing.
+    pub(super) fn complete_before_arrival(&mut self) {
         if self.missing == 0 {
             self.complete_by_copies();
         }
+    }
+
+    /// A thread arrives, and the phase waits for further bytes.
+    pub(super) fn arrive(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add_unsigned(bytes);
         self.missing = self.missing.saturating_sub(1);
         self.complete();
@@ -77,6 +83,7 @@ impl Barrier {
         while self.bytes > 0 {
             let Some(copy) = self.copies.pop_front() else { return false };
             let bytes = copy.make();
+            self.made.push(copy.target());
             self.bytes = self.bytes.saturating_sub_unsigned(bytes);
         }
         self.complete()
@@ -91,6 +98,16 @@ impl Barrier {
         is_complete
     }
 
+    /// The addresses to which copies were made since the last call.
+    pub(super) fn take_made(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.made)
+    }
+
+    /// Its state, for the sanitizer.
+    pub(super) const fn state(&self) -> PhaseState {
+        PhaseState { completed: self.phase, arrivals: self.arrivals, missing: self.missing, bytes: self.bytes }
+    }
+
     /// Whether the latest phase of this parity has completed.
     pub(super) fn has_completed(&self, parity: u64) -> bool {
         self.phase & 1 != parity & 1
@@ -103,6 +120,24 @@ impl BulkCopy {
         match self {
             Self::Bytes { to, from, bytes } => Self::Bytes { to: to.wrapping_add(distance), from, bytes },
             Self::Box { to, from } => Self::Box { to: to.wrapping_add(distance), from },
+        }
+    }
+
+    /// The address to copy to.
+    pub(super) const fn target(self) -> u64 {
+        match self {
+            Self::Bytes { to, .. } | Self::Box { to, .. } => to,
+        }
+    }
+
+    /// The range that it writes, and those that it reads.
+    pub(super) fn ranges(self) -> (Range, Vec<Range>) {
+        match self {
+            Self::Bytes { to, from, bytes } => ((to, bytes), vec![(from, bytes)]),
+            Self::Box { to, from } => {
+                let map = from.map();
+                ((to, map.box_bytes()), boxes::ranges(&map, from.indices))
+            }
         }
     }
 

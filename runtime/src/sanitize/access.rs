@@ -55,7 +55,8 @@ impl Launch {
             }
             return verdict;
         }
-        if let Some(copy) = block.in_flight.find(address, bytes) {
+        let begun = || block.phases.find((address, bytes), caller.slot, thread, &self.released);
+        if let Some(copy) = block.in_flight.find(address, bytes).or_else(begun) {
             self.found_in_flight(caller, (spot, record), copy);
             return Verdict::Goes;
         }
@@ -141,7 +142,10 @@ impl Launch {
     /// checks.
     fn show(&mut self, caller: LiveThread, address: u64, in_scratch: bool) {
         let launch = self.shadow.launch;
-        let is_copied = self.blocks.get(caller.slot).is_some_and(|block| block.in_flight.is_in_page(address));
+        let is_copied = self
+            .blocks
+            .get(caller.slot)
+            .is_some_and(|block| block.in_flight.is_in_page(address) || block.phases.is_in_page(address));
         let Some(page) = self.shadow.page(address, 1) else { return };
         let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
         let is_checked =

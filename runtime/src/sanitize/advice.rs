@@ -238,6 +238,7 @@ pub(super) const fn does(kind: SiteKind, writes: bool) -> Does {
         SiteKind::Read
         | SiteKind::Write
         | SiteKind::Barrier
+        | SiteKind::Phase
         | SiteKind::WarpBarrier
         | SiteKind::GridBarrier
         | SiteKind::Shuffle

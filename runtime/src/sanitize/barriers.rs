@@ -5,7 +5,7 @@ use weft_artifact::{Site, SiteKind};
 use super::{
     clock::{Thread, WARP, join},
     finding::{self, Finding, ThreadLocation},
-    launch::{Launch, LiveThread},
+    launch::{DEADLOCK, Launch, LiveThread},
     record::Spot,
     release_logs::Logs,
 };
@@ -229,7 +229,7 @@ impl Launch {
             return;
         }
         self.found_mismatch(
-            "deadlock",
+            DEADLOCK,
             &locations,
             |a, b| {
                 if b.is_empty() {

@@ -43,7 +43,7 @@ impl Vector {
         *known = before.max(*known);
     }
 
-    fn add_thread(&mut self, thread_id: (u32, u16), at: (u32, u32)) {
+    pub(super) fn add_thread(&mut self, thread_id: (u32, u16), at: (u32, u32)) {
         let known = self.threads.entry(thread_id).or_insert(at);
         *known = at.max(*known);
     }

@@ -118,6 +118,11 @@ impl Findings {
         }
     }
 
+    /// Whether there is one of a kind.
+    pub(super) fn has(&self, kind: &str) -> bool {
+        self.all.iter().any(|finding| finding.kind == kind)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

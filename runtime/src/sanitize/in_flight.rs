@@ -12,10 +12,18 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CopyInFlight {
     /// One past its last byte.
-    end: u64,
+    pub(super) end: u64,
     /// The number of its thread in the block.
     pub(super) thread: usize,
     pub(super) spot: Spot,
+    /// A barrier in shared memory counts it.
+    pub(super) has_barrier: bool,
+}
+
+impl CopyInFlight {
+    pub(super) const fn new(end: u64, thread: usize, spot: Spot, has_barrier: bool) -> Self {
+        Self { end, thread, spot, has_barrier }
+    }
 }
 
 /// The copies to a block's memory, by their first bytes. They do not overlap: a copy to bytes in flight is reported, and
@@ -52,11 +60,8 @@ impl Launch {
     pub fn copy_begins(&mut self, caller: LiveThread, site: u32, (address, bytes): (u64, u64)) {
         let Some(block) = self.blocks.get_mut(caller.slot) else { return };
         let Some(thread) = block.threads.get(caller.thread) else { return };
-        let copy = CopyInFlight {
-            end: address.saturating_add(bytes),
-            thread: caller.thread,
-            spot: Spot::new(site, thread.depth.chain),
-        };
+        let spot = Spot::new(site, thread.depth.chain);
+        let copy = CopyInFlight::new(address.saturating_add(bytes), caller.thread, spot, false);
         block.in_flight.0.insert(address, copy);
         // Compiled code must not find the page by itself.
         self.shadow.forget_page(address);

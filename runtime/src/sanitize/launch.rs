@@ -15,6 +15,7 @@ use super::{
     memory::{self, Bytes},
     numbers::Numbers,
     page::PAGE,
+    phases::Phases,
     record::Spot,
     release_logs::Logs,
     shadow::{ByAddress, Shadow},
@@ -22,6 +23,9 @@ use super::{
 
 /// Addresses within this distance of [`HostChecks::NOWHERE`] result from an index out of bounds.
 pub(super) const NOWHERE_ROOM: u64 = 1 << 61;
+
+/// The kind of a finding about threads that wait forever.
+pub(super) const DEADLOCK: &str = "deadlock";
 
 /// Of a page: it has memory that was freed.
 pub(super) const HAS_FREED: u32 = 1 << 31;
@@ -94,6 +98,8 @@ pub(super) struct Block {
     pub(super) seen: Option<Box<HostSeen>>,
     /// The asynchronous copies to its memory for which no thread has waited.
     pub(super) in_flight: InFlight,
+    /// Its barriers in shared memory, and the copies that they count.
+    pub(super) phases: Phases,
 }
 
 /// The static information about a launch.
@@ -281,6 +287,7 @@ impl Launch {
         let Some(block) = self.blocks.get_mut(slot) else { return slot };
         block.threads.resize_with(n_threads, Thread::default);
         block.in_flight.clear();
+        block.phases.clear();
         if loops {
             block.seen.get_or_insert_with(|| Box::new(HostSeen::NONE));
         } else {
@@ -304,6 +311,7 @@ impl Launch {
     /// A block has ended.
     pub fn end(&mut self, slot: usize) {
         self.changes += 1;
+        self.check_copies_at_end(slot);
         if let Some(block) = self.blocks.get_mut(slot) {
             block.number = None;
         }
@@ -312,6 +320,11 @@ impl Launch {
     /// Whether something was found.
     pub fn has_found(&self) -> bool {
         !self.findings.is_empty()
+    }
+
+    /// Whether a finding says more than the exception of a thread that waited forever.
+    pub fn explains_exceptions(&self) -> bool {
+        self.findings.has(DEADLOCK)
     }
 
     /// Takes the findings, and leaves none.

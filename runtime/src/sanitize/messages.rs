@@ -132,25 +132,60 @@ impl Launch {
         let element = self.element(caller.slot, record.address);
         let Some(begun) = self.location_of(copy.spot, at, element) else { return };
         let kernel = self.plan.kernel.clone();
+        let before =
+            if copy.has_barrier { "before it knows that the copy by thread" } else { "before the copy by thread" };
         let message = format!(
-            "{}: {} by thread {} of block {}, before the copy by thread {} is complete",
+            "{}: {} by thread {} of block {}, {before} {} is complete",
             element_name(&location),
             done(location.what),
             triple(location.thread),
             triple(location.block),
             triple(begun.thread),
         );
+        let help = if copy.has_barrier {
+            "wait for the phase of the barrier that counts the copy, in each thread that accesses the element"
+        } else {
+            "call `cuda.copy_wait` in the thread that copies, and `cuda.syncthreads` after it if other threads access \
+             the element"
+        };
         let sites = [begun.site.clone(), location.site.clone()];
         self.findings.add("in flight", &[&sites[0], &sites[1]], || Finding {
             tool: "racecheck",
             kind: "copy in flight",
             kernel,
             message,
-            help: "call `cuda.copy_wait` in the thread that copies, and `cuda.syncthreads` after it if other threads \
-                   access the element"
-                .to_owned(),
+            help: help.to_owned(),
             count: 1,
             accesses: vec![location, begun],
+        });
+    }
+
+    /// A thread uses a barrier in shared memory wrongly; `message` says what it does.
+    pub(super) fn found_phase(
+        &mut self,
+        caller: LiveThread,
+        (spot, barrier): (Spot, u64),
+        kind: &'static str,
+        message: &str,
+        help: &str,
+    ) {
+        if !self.has(Tools::SYNCCHECK) {
+            return;
+        }
+        let Some(location) = self.location(caller, spot, None) else { return };
+        let made = self
+            .barrier_made_at(caller.slot, barrier)
+            .and_then(|(spot, thread)| self.location(LiveThread { slot: caller.slot, thread }, spot, None));
+        let message = format!("thread {} of block {} {message}", triple(location.thread), triple(location.block));
+        let kernel = self.plan.kernel.clone();
+        self.findings.add(kind, &[&location.site.clone()], || Finding {
+            tool: "synccheck",
+            kind,
+            kernel,
+            message,
+            help: help.to_owned(),
+            count: 1,
+            accesses: [location].into_iter().chain(made).collect(),
         });
     }
 

@@ -33,6 +33,7 @@ mod numbers;
 mod packed;
 mod page;
 mod page_pool;
+mod phases;
 mod polling;
 mod races;
 mod record;
@@ -49,6 +50,7 @@ pub use claims::{Lines, Read};
 pub use finding::{Finding, ThreadLocation};
 pub use launch::{AccessRecord, Launch, LiveThread, Shape, Verdict};
 pub use launch_parts::{FinishedParts, LaunchParts, Overlaps};
+pub use phases::{PhaseState, Range};
 pub use polling::{FIRST_ITERATIONS, Pause};
 
 static REPORT_BENIGN_RACES: AtomicBool = AtomicBool::new(true);

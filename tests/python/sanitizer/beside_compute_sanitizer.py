@@ -133,7 +133,8 @@ def look(parts: list[str]) -> int:
         except SanitizerError as error:
             found = error.findings
         lines = {access.line for finding in found for access in finding.accesses}
-        own = [finding.kind for finding in found if finding.tool == case.tool] or [case.tool or "nothing"]
+        tools = (case.tool or "").split(",")
+        own = [finding.kind for finding in found if finding.tool in tools] or [case.tool or "nothing"]
         rows.append(
             {
                 "name": case.name,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, its launch, and the tool that must find its fault; None if it has no fault."""
+    """A kernel, its launch, and the tools that must find its fault; None if it has no fault."""
 
     kernel: Any
     tool: str | None
@@ -55,7 +55,7 @@ def _case(tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any,
 
 
 def planted(tool: str, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
-    """Declare a kernel with a fault that a tool must find."""
+    """Declare a kernel with a fault that a tool must find, or several tools with commas between."""
     return _case(tool, grid, block, args, shared)
 
 

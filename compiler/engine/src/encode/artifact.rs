@@ -50,7 +50,7 @@ fields!(Sites { tools, sites, shared, only_read });
 fields!(Site { kind, file, line, column, width, text, array, function, is_own, loops, branches, update });
 fields!(Update { statement, operation, element });
 fields!(SharedArrayInfo { offset, bytes, name, item, shape, is_program });
-variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call, 12 => Multiply });
+variants!(SiteKind { 0 => Read, 1 => Write, 2 => Atomic, 3 => Barrier, 4 => WarpBarrier, 5 => GridBarrier, 6 => Shuffle, 7 => Vote, 8 => Match, 9 => WarpReduce, 10 => End, 11 => Call, 12 => Multiply, 13 => Phase });
 
 impl Encode for Tools {
     fn write(&self, out: &mut Vec<u8>) {

@@ -127,11 +127,11 @@ pub(super) fn print<'ctx>(
     Ok(())
 }
 
-/// Calls the context's `multiply` with the addresses of a warp's cells.
+/// Calls the context's `multiply` with the addresses of a warp's cells, and the site in sanitized code.
 pub(super) fn multiply<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     context: PointerValue<'ctx>,
-    product: MatrixProduct,
+    (product, site): (MatrixProduct, u32),
     operands: &[OperandValue<'ctx>],
 ) -> Result<()> {
     let types = emitter.cx.types;
@@ -145,9 +145,11 @@ pub(super) fn multiply<'ctx>(
     let cells = emitter.words(&cells)?;
     let place = field(&types, &emitter.builder, context, offset_of!(HostContext, multiply))?;
     let callee = emitter.builder.build_load(pointer, place, "multiply")?.into_pointer_value();
-    let ty = types.context.void_type().fn_type(&[long.into(), pointer.into()], false);
-    let code = long.const_int(product.tile.code(), false);
-    emitter.builder.build_indirect_call(ty, callee, &[code.into(), cells.into()], "")?;
+    let int = types.context.i32_type();
+    let params = [pointer.into(), long.into(), int.into(), pointer.into()];
+    let ty = types.context.void_type().fn_type(&params, false);
+    let (code, site) = (long.const_int(product.tile.code(), false), int.const_int(site.into(), false));
+    emitter.builder.build_indirect_call(ty, callee, &[context.into(), code.into(), site.into(), cells.into()], "")?;
     Ok(())
 }
 

@@ -53,11 +53,6 @@ impl FnLowerer<'_> {
             let diagnostic = Diagnostic::error(Code::UnsupportedExpression, span, message);
             return self.report(diagnostic.help("make the barrier before the loop: its phases follow one another"));
         }
-        if self.cx.sanitize {
-            let message = "the sanitizer cannot check kernels with `cuda.barrier`";
-            let diagnostic = Diagnostic::error(Code::NotInTarget, span, message);
-            return self.report(diagnostic.help("launch it without `WEFT_SANITIZE` and `sanitize=`"));
-        }
         let Some(count) = self.number(&count, Scalar::U32, span) else { return Value::Poison };
         let shape: Vec<i64> = several.into_iter().collect();
         let ty = ArrayTy {

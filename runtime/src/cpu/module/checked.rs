@@ -22,6 +22,7 @@ use crate::{
     },
     error::{Error, ErrorKind},
     executor::Poll,
+    print,
     progress::Progress,
     sanitize::{self, LaunchParts, LiveThread, Overlaps, Shape},
 };
@@ -75,8 +76,12 @@ impl CpuKernel {
         let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
         let launch = self.begin(start, Checks::Alone(&checked));
         let ran = pool.run(&Alone { launch: &launch, n_clusters: n_blocks }, 1, &Cost::default(), poll);
-        self.conclude(&launch, start, &ran)?;
         let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if checked.explains_exceptions() {
+            print::flush();
+            return Err(Error::found(name, checked.take()));
+        }
+        self.conclude(&launch, start, &ran)?;
         if checked.has_found() {
             return Err(Error::found(name, checked.take()));
         }

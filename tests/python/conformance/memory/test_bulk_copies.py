@@ -322,14 +322,6 @@ def test_sms_without_the_instructions_are_an_error():
         cuda.compile_ptx(row_sums.py_func, types, cc=(8, 0))
 
 
-@pytest.mark.cpu
-def test_the_sanitizer_refuses_barriers():
-    sanitized = cuda.jit(sanitize="all")(handed_on.py_func)
-    x = np.zeros((2, 32), np.float32)
-    with pytest.raises(CompileError, match="the sanitizer cannot check kernels with"):
-        sanitized[1, 64](x, x)
-
-
 def test_maps_of_equal_boxes_have_one_place_in_memory():
     x = cuda.to_device(np.zeros((8, 64), np.float32))
     one, same, other = cuda.tensor_map(x, (4, 32)), cuda.tensor_map(x[:], (4, 32)), cuda.tensor_map(x[4:], (4, 32))

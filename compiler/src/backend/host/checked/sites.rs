@@ -149,6 +149,7 @@ impl<'a> Recorder<'a> {
                 SiteKind::Read | SiteKind::Write => self.update(span),
                 SiteKind::Atomic
                 | SiteKind::Barrier
+                | SiteKind::Phase
                 | SiteKind::WarpBarrier
                 | SiteKind::GridBarrier
                 | SiteKind::Shuffle

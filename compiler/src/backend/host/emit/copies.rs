@@ -21,7 +21,7 @@ use crate::{
 pub(crate) fn emit<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     frame: &Frame<'ctx>,
-    (copy, site): (AsyncCopy, u32),
+    (copy, site): (AsyncCopy, u64),
     operands: &[OperandValue<'ctx>],
 ) -> Result<Vec<BasicValueEnum<'ctx>>> {
     let (types, builder) = (emitter.cx.types, &emitter.builder);
@@ -48,7 +48,7 @@ pub(crate) fn emit<'ctx>(
     for value in frame.thread.into_iter().chain(frame.block) {
         words.push(builder.build_int_z_extend(value, long, "")?.into());
     }
-    words.push(number(site.into()));
+    words.push(number(site));
     for operand in operands {
         let place = match operand.value {
             BasicValueEnum::PointerValue(place) => place,

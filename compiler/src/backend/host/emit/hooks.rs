@@ -134,11 +134,16 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             | Op::Multiply(_) => internal(format!("a {op} that was not lowered")),
             Op::MatrixLoad(_) => internal(format!("a {op}, which is a GPU's own")),
             Op::MultiplyCells(product) => {
-                fibers::multiply(emitter, self.frame.get().context, product, operands)?;
+                let site = self.instrumentation.as_ref().map_or(0, |checked| checked.site(emitter, SiteKind::Read));
+                fibers::multiply(emitter, self.frame.get().context, (product, site), operands)?;
                 Ok(Vec::new())
             }
             Op::AsyncCopy(copy) => {
-                let site = self.instrumentation.as_ref().map_or(0, |checked| checked.site(emitter, SiteKind::Write));
+                let kind = if copy.has_barrier() && !copy.is_bulk() { SiteKind::Phase } else { SiteKind::Write };
+                let site = self.instrumentation.as_ref().map_or(0, |checked| {
+                    let reads = if copy.is_bulk() { checked.site(emitter, SiteKind::Read) } else { 0 };
+                    u64::from(checked.site(emitter, kind)) | u64::from(reads) << 32
+                });
                 copies::emit(emitter, &self.frame.get(), (copy, site), operands)
             }
             Op::ActiveMask if !self.stacks => internal(format!("a {op} that was not lowered")),
