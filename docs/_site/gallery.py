@@ -42,6 +42,8 @@ TITLES = {
     "21_fit_splats": "A differentiable renderer",
     "22_warpgroup_matmul": "A matrix product by warpgroups",
     "23_warpgroup_attention": "Attention by warpgroups",
+    "24_int8_matmul": "A product of quantized matrices",
+    "25_stencil_boxes": "A stencil with copies of boxes",
 }
 NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax"}
 # Kernels that other processes launch than the one that is watched.
