@@ -22,12 +22,20 @@ const MOST_BLOCKS: i128 = 16;
 const WORD: Type = Type::Scalar(Scalar::U32);
 
 impl FnLowerer<'_> {
+    /// Reports that the sanitizer cannot check some kernels, if this one is sanitized.
+    pub(super) fn is_sanitized(&mut self, kernels: &str, span: Span) -> bool {
+        if self.cx.sanitize {
+            let message = format!("the sanitizer cannot check kernels {kernels}");
+            let diagnostic = Diagnostic::error(Code::NotInTarget, span, message);
+            self.report(diagnostic.help("launch it without `WEFT_SANITIZE` and `sanitize=`"));
+        }
+        self.cx.sanitize
+    }
+
     /// A function of `cuda.cluster`.
     pub(super) fn cluster(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        if self.cx.sanitize {
-            let message = "the sanitizer cannot check kernels with `cuda.cluster`";
-            let diagnostic = Diagnostic::error(Code::NotInTarget, span, message);
-            return self.report(diagnostic.help("launch it without `WEFT_SANITIZE` and `sanitize=`"));
+        if self.is_sanitized("with `cuda.cluster`", span) {
+            return Value::Poison;
         }
         let name = row.path.rsplit('.').next().unwrap_or_default();
         if name == "shared" {
