@@ -55,13 +55,13 @@ impl Emitter<'_> {
     }
 
     /// A special register as an `int64`.
-    fn special(&mut self, register: SpecialRegister) -> ExprId {
+    pub(super) fn special(&mut self, register: SpecialRegister) -> ExprId {
         let span = self.function.span;
         let value = self.expr(ExprKind::Special(register), Type::I32, span);
         self.expr(ExprKind::Convert(value), Type::I64, span)
     }
 
-    fn number_of_thread(&mut self) -> LocalId {
+    pub(super) fn number_of_thread(&mut self) -> LocalId {
         let span = self.function.span;
         let [x, y, z] = [0, 1, 2].map(|axis| self.special(SpecialRegister::ThreadIdx(axis)));
         let [width, height] = [0, 1].map(|axis| self.special(SpecialRegister::BlockDim(axis)));
@@ -72,7 +72,7 @@ impl Emitter<'_> {
         self.assigned_to_new("thread", value)
     }
 
-    fn number_of_threads(&mut self) -> LocalId {
+    pub(super) fn number_of_threads(&mut self) -> LocalId {
         let span = self.function.span;
         let [width, height, depth] = [0, 1, 2].map(|axis| self.special(SpecialRegister::BlockDim(axis)));
         let area = self.binary(BinaryOp::Mul, width, height, span);
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         self.assigned_to_new("threads", value)
     }
 
-    fn assigned_to_new(&mut self, name: &str, value: ExprId) -> LocalId {
+    pub(super) fn assigned_to_new(&mut self, name: &str, value: ExprId) -> LocalId {
         let local = self.temp(name, Type::I64);
         self.push(StmtKind::Assign(local, value), self.function.span);
         local

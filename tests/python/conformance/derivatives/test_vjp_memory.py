@@ -237,6 +237,25 @@ def of_block(x, out):
 
 
 @cuda.jit
+def scans(x, out):
+    """Two scans: the last warp has fewer lanes, and no adjoint comes from those that do not exist."""
+    i = cuda.grid(1)
+    v = cuda.coop.block.inclusive_sum(x[i])
+    out[i] = cuda.coop.block.inclusive_sum(v * v)
+
+
+@cuda.jit
+def half_of_warps(x, out):
+    """Only the lanes of a mask shuffle."""
+    i = cuda.grid(1)
+    if cuda.laneid < 16:
+        v = cuda.shfl_up_sync(0xFFFF, x[i] * x[i], 3)
+        out[i] = v * x[i]
+    else:
+        out[i] = math.sin(x[i])
+
+
+@cuda.jit
 def dynamic(x, w, skip, out):
     """The length of the array is that of the kernel's launch, also in the adjoint kernel."""
     tile = cuda.shared.array(0, np.float64)
@@ -313,6 +332,8 @@ CASES = {
     "recurrence": (recurrence, 1, 16, (uniform(10), np.zeros(10)), ["out"]),
     "shuffles": (shuffles, 2, 64, (uniform(128), np.zeros(128)), ["out"]),
     "of_block": (of_block, 2, 96, (uniform(192), np.zeros(192)), ["out"]),
+    "scans": (scans, 3, 40, (uniform(120), np.zeros(120)), ["out"]),
+    "half_of_warps": (half_of_warps, 2, 40, (uniform(80), np.zeros(80)), ["out"]),
     "in_place": (in_place, 1, 8, (1.3, uniform(20, 5)), ["y"]),
     "mirrored": (mirrored, 1, B, (uniform(B),), ["y"]),
 }
