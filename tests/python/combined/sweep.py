@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from combined.programs import Program
 
+GOOD = ("passed", "unsound", "refused", "unresolved")  # results that are no failure
 LIFE = 300  # programs per process; a limit, because compiled kernels are never freed
 
 
@@ -78,7 +79,7 @@ class Counts:
 
     def add(self, result: Result) -> None:
         word = result.outcome.split(":")[0]
-        word = word if word in ("passed", "unsound") else "failed"
+        word = word if word in GOOD else "failed"
         self.results[word] = self.results.get(word, 0) + 1
         if word == "failed":
             self.failed.append(result)
@@ -109,9 +110,9 @@ def work(connection: Any, device: str, planned: bool) -> None:
 class Worker:
     """A process and the program that it runs."""
 
-    def __init__(self, context: Any, *how: object) -> None:
+    def __init__(self, context: Any, body: Callable[..., None], *how: object) -> None:
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=work, args=(other, *how), daemon=True)
+        self.process = context.Process(target=body, args=(other, *how), daemon=True)
         self.process.start()
         other.close()
         self.seed: Item | None = None
@@ -152,8 +153,9 @@ def sweep(
     seconds: float | None = None,
     report: Callable[[Result], None] = lambda _: None,
     progress: Callable[[Counts], None] = lambda _: None,
+    body: Callable[..., None] = work,
 ) -> Counts:
-    """Runs the programs of some seeds, until all have run or the time is over."""
+    """Runs the programs of some seeds in processes with a body, until all have run or the time is over."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
@@ -168,7 +170,7 @@ def sweep(
     for _ in range(jobs):
         if (seed := following()) is None:
             break
-        workers.append(Worker(context, device, planned))
+        workers.append(Worker(context, body, device, planned))
         workers[-1].give(seed)
     while workers:
         multiprocessing.connection.wait([worker.connection for worker in workers], timeout=1.0)
@@ -178,7 +180,7 @@ def sweep(
             counts.add(result)
             report(result)
             # A failure may have corrupted the process.
-            spent = worker.done >= LIFE or result.outcome.split(":")[0] not in ("passed", "unsound")
+            spent = worker.done >= LIFE or result.outcome.split(":")[0] not in GOOD
             seed = following()
             if spent or seed is None:
                 worker.stop()
@@ -186,7 +188,7 @@ def sweep(
                 del workers[place]
                 continue
             if spent:
-                workers[place] = worker = Worker(context, device, planned)
+                workers[place] = worker = Worker(context, body, device, planned)
             worker.give(seed)
         if time.monotonic() - told > 60:
             told = time.monotonic()
