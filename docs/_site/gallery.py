@@ -46,7 +46,12 @@ TITLES = {
     "25_stencil_boxes": "A stencil with copies of boxes",
     "26_torch_layer": "A layer of PyTorch that learns",
 }
-NEEDS = {"14_mpi_monte_carlo": "mpi4py.MPI", "15_torch_block": "torch", "16_jax_physics": "jax", "26_torch_layer": "torch"}
+NEEDS = {
+    "14_mpi_monte_carlo": "mpi4py.MPI",
+    "15_torch_block": "torch",
+    "16_jax_physics": "jax",
+    "26_torch_layer": "torch",
+}
 # Kernels that other processes launch than the one that is watched.
 ELSEWHERE = {"13_dask_stencil": [("blur", "void(array(float32, 2d, C), array(float32, 2d, C))")]}
 # Runs a program as `python program.py` does, and then writes what its kernels were compiled for.
