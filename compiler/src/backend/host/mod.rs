@@ -253,10 +253,7 @@ impl Strategy {
 
 /// Whether a module has operations of clusters.
 fn uses_clusters(module: &Module) -> bool {
-    has_op(module, |op| match op {
-        Op::AsyncCopy(copy) => copy.is_of_cluster(),
-        op => matches!(op, Op::Cluster(_)),
-    })
+    has_op(module, |op| matches!(op, Op::Cluster(_)) || matches!(op, Op::AsyncCopy(copy) if copy.is_of_cluster()))
 }
 
 /// Whether a module has an operation for which `is` is true.

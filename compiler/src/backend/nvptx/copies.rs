@@ -16,14 +16,23 @@ use crate::{
 /// The first SM with the instructions of bulk copies, and with `try_wait`.
 const BULK: u32 = 90;
 
+/// The copies in groups. Each kind has groups of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Groups {
+    /// Of elements to shared memory, or none.
+    Elements,
+    /// To global memory.
+    Stores,
+    /// Both.
+    Both,
+}
+
 /// What the PTX of an operation depends on, besides the operation.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::backend) struct CopyTarget {
     sm: u32,
-    /// The module has groups with copies of elements to shared memory, or no copies in groups.
-    elements: bool,
-    /// The module has groups with copies to global memory.
-    stores: bool,
+    /// The kinds of groups.
+    groups: Groups,
     /// The module has operations of clusters.
     pub(super) clusters: bool,
     /// Barriers order the accesses of threads of several blocks: these read what others may have written, or write shared
@@ -35,19 +44,24 @@ pub(in crate::backend) struct CopyTarget {
 impl CopyTarget {
     /// Reads the operations of a module for an SM.
     pub(in crate::backend) fn of(module: &Module, sm: u32) -> Self {
-        let mut found = Self { sm, elements: false, stores: false, clusters: false, orders: false };
+        let (mut elements, mut stores) = (false, false);
+        let mut found = Self { sm, groups: Groups::Elements, clusters: false, orders: false };
         for (_, function) in module.functions.iter() {
             for_each_stmt(&function.body, &mut |stmt| {
                 if let StmtKind::Op { op: Op::AsyncCopy(copy), .. } = stmt.kind {
-                    found.elements |= matches!(copy, AsyncCopy::Element { .. });
-                    found.stores |= copy.is_store();
+                    elements |= matches!(copy, AsyncCopy::Element { .. });
+                    stores |= copy.is_store();
                     found.clusters |= copy.is_of_cluster();
                 }
                 found.clusters |= matches!(stmt.kind, StmtKind::Op { op: Op::Cluster(_), .. });
             });
             found.orders |= reads_written(function);
         }
-        found.elements |= !found.stores;
+        found.groups = match (elements, stores) {
+            (_, false) => Groups::Elements,
+            (false, true) => Groups::Stores,
+            (true, true) => Groups::Both,
+        };
         found.orders = found.clusters && (found.orders || proxy::writes_shared(module));
         found
     }
@@ -96,7 +110,7 @@ pub(super) fn emit<'ctx>(
             let [to, from] = operands else { return internal("a copy without its two pointers") };
             call(&format!("{}.{bytes}", copy.ptx()), &[to.value.into(), from.value.into()])?;
         }
-        AsyncCopy::Commit | AsyncCopy::Wait { .. } if !target.stores => {
+        AsyncCopy::Commit | AsyncCopy::Wait { .. } if target.groups == Groups::Elements => {
             let pending = if let AsyncCopy::Wait { pending, .. } = copy { Some(pending) } else { None };
             match pending {
                 None => call("cp.async.commit.group", &[])?,
@@ -181,12 +195,13 @@ pub(in crate::backend) fn text(target: CopyTarget, copy: AsyncCopy) -> String {
 /// The modifier of copies to several blocks of the cluster.
 const MULTICAST: &str = ".multicast::cluster";
 
-/// An operation of groups. Each kind of copies has groups of its own. A group of the program is one of each kind that the
-/// module has.
+/// An operation of groups. A group of the program is one of each kind that the module has.
 fn of_groups(target: CopyTarget, elements: &str, stores: &str) -> String {
-    let elements = target.elements.then(|| format!("cp.async.{elements}"));
-    let stores = target.stores.then(|| format!("cp.async.bulk.{stores}"));
-    elements.into_iter().chain(stores).collect::<Vec<_>>().join("\n")
+    match target.groups {
+        Groups::Elements => format!("cp.async.{elements}"),
+        Groups::Stores => format!("cp.async.bulk.{stores}"),
+        Groups::Both => format!("cp.async.{elements}\ncp.async.bulk.{stores}"),
+    }
 }
 
 /// An instruction with the address of the barrier `$0` of another block, whose generic address is given.

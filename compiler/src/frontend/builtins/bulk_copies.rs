@@ -40,7 +40,7 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        let mask = match mask.map(|mask| self.cluster_mask(mask, span)) {
+        let mask = match mask.map(|mask| self.cluster_mask(&mask, span)) {
             Some(None) => return Value::Poison,
             Some(Some(mask)) => Some(mask),
             None => None,
@@ -353,12 +353,12 @@ impl FnLowerer<'_> {
     }
 
     /// The mask of the blocks of the cluster that receive a copy.
-    fn cluster_mask(&mut self, mask: Value, span: Span) -> Option<ExprId> {
+    fn cluster_mask(&mut self, mask: &Value, span: Span) -> Option<ExprId> {
         if self.is_sanitized("that copy with `multicast=`", span) {
             return None;
         }
         let fits = match mask {
-            Value::Int(known) => (1..=0xFFFF).contains(&known),
+            Value::Int(known) => (1..=0xFFFF).contains(known),
             Value::Scalar(_, scalar) => scalar.is_int(),
             Value::Poison => return None,
             Value::Complex(..) | Value::Bool(_) | Value::Array(_) | Value::Object(..) | Value::Static(_) => false,
@@ -369,7 +369,7 @@ impl FnLowerer<'_> {
             self.report(diagnostic.help("bit `r` is the block of rank `r`: 0b11 for the first two blocks"));
             return None;
         }
-        self.number(&mask, Scalar::I32, span)
+        self.number(mask, Scalar::I32, span)
     }
 
     /// Aligns the shared memory that can receive a box of some number of bytes.
