@@ -93,23 +93,15 @@ impl Combiner<'_> {
     fn flush(&mut self, pending: &mut Vec<Pending>, out: &mut Block) {
         let Some(first) = pending.first() else { return };
         self.span = first.span;
-        let (active, mask) = (self.temp("active", WORD), self.temp("mask", Type::I32));
-        out.push(self.op(Op::ActiveMask, vec![active], Vec::new()));
-        let value = self.read(active);
-        let value = self.expr(ExprKind::Convert(value), Type::I32);
-        out.push(self.assign(mask, value));
-        let (value, all) = (self.read(mask), self.int(ALL_LANES, Type::I32));
-        let mut cond = self.compare(CompareOp::Eq, value, all);
+        let (mask, mut cond) = self.all_active(out);
         let mut compared: Vec<ExprId> = Vec::new();
         for addition in pending.iter() {
             if compared.iter().any(|&other| same(self.function, other, addition.index)) {
                 continue;
             }
             compared.push(addition.index);
-            let (lanes, is_same) = (self.temp("lanes", Type::I32), self.temp("same", Type::BOOL));
-            let (mask, index) = (self.read(mask), self.function.copy_expr(addition.index));
-            out.push(self.op(Op::MatchAll, vec![lanes, is_same], vec![mask, index]));
-            let is_same = self.read(is_same);
+            let index = self.function.copy_expr(addition.index);
+            let is_same = self.is_same(mask, index, out);
             cond = self.binary(BinaryOp::And, cond, is_same);
         }
         let mut then = Block::new();
@@ -132,6 +124,25 @@ impl Combiner<'_> {
         let otherwise = pending.iter().map(|addition| self.add(addition.pointer, addition.term)).collect();
         out.push(self.branch(cond, then, otherwise));
         pending.clear();
+    }
+
+    /// Emits a test whether all lanes are active; returns the local with their mask, and the condition.
+    pub(super) fn all_active(&mut self, out: &mut Block) -> (LocalId, ExprId) {
+        let (active, mask) = (self.temp("active", WORD), self.temp("mask", Type::I32));
+        out.push(self.op(Op::ActiveMask, vec![active], Vec::new()));
+        let value = self.read(active);
+        let value = self.expr(ExprKind::Convert(value), Type::I32);
+        out.push(self.assign(mask, value));
+        let (value, all) = (self.read(mask), self.int(ALL_LANES, Type::I32));
+        (mask, self.compare(CompareOp::Eq, value, all))
+    }
+
+    /// Emits a test whether a value is the same in the lanes of a mask.
+    pub(super) fn is_same(&mut self, mask: LocalId, value: ExprId, out: &mut Block) -> ExprId {
+        let (lanes, is_same) = (self.temp("lanes", Type::I32), self.temp("same", Type::BOOL));
+        let mask = self.read(mask);
+        out.push(self.op(Op::MatchAll, vec![lanes, is_same], vec![mask, value]));
+        self.read(is_same)
     }
 
     /// Emits a shuffle down; returns the local with the other lane's value.

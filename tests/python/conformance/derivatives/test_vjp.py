@@ -253,6 +253,14 @@ def fortran(x, out):
 
 
 @cuda.jit
+def adjacent(u, out):
+    """On a GPU, lanes of a warp add to adjacent elements together."""
+    x, y = cuda.grid(2)
+    if 0 < x < u.shape[1] - 3 and 0 < y < u.shape[0] - 1:
+        out[y, x] = u[y, x - 1] + u[y, x] ** 2 + u[y, x + 3] * u[y + 1, x] + u[y, 2 * (x // 4)] * u[y, 2 * (x // 4) + 1]
+
+
+@cuda.jit
 def filtered(a, b, u, w, out):
     for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         out[i] = a * (w[0] * u[i] + w[1] * u[i + 1]) + b * w[0] * u[i] if u[i] > 0.3 else w[2] * u[i + 1]
@@ -326,6 +334,7 @@ CASES = {
     "powers": (powers, 1, (8, 8), (uniform(5, 6), uniform(6, 7), np.zeros((5, 7))), ["out"]),
     "histogram": (histogram, 2, 32, (uniform(N), uniform(N), np.zeros(9)), ["h"]),
     "stencil": (stencil, (2, 2), (8, 8), (uniform(9, 11), uniform(9, 11), np.zeros((9, 11))), ["out"]),
+    "adjacent": (adjacent, (3, 5), (32, 2), (uniform(9, 70), np.zeros((9, 70))), ["out"]),
     "forces": (forces, 1, 32, (uniform(20, 3), uniform(20), 0.1, np.zeros((20, 3))), ["a"]),
     "prefixes": (prefixes, 1, 16, (uniform(10, 8), np.zeros((10, 8))), ["out"]),
     "overwritten": (overwritten, 2, 32, (uniform(N), np.zeros(N)), ["out"]),
@@ -352,7 +361,7 @@ def test_gradients_are_those_of_differences(case):
     # All together: 14 s.
     kernel, grid, block, args, outputs = CASES[case]
     given = check(kernel, grid, block, args, outputs)
-    if case not in {"histogram", "saxpy", "in_place", "stencil"}:
+    if case not in {"histogram", "saxpy", "in_place", "stencil", "adjacent"}:
         assert not any(given[name].any() for name in outputs), "adjoints of overwritten elements are 0"
 
 
