@@ -145,7 +145,7 @@ impl Combiner<'_> {
     }
 
     /// An index less the lane.
-    fn from_lane(&mut self, pointer: ExprId) -> ExprId {
+    fn less_lane(&mut self, pointer: ExprId) -> ExprId {
         let index = element(self.function, pointer).map_or(pointer, |(_, index)| index);
         let index = self.function.copy_expr(index);
         let index = self.expr(ExprKind::Convert(index), Type::I64);
@@ -209,7 +209,7 @@ impl Combiner<'_> {
             last = last.max(one.at);
         }
         let mut out = Block::new();
-        let start = self.from_lane(group[0].pointer);
+        let start = self.less_lane(group[0].pointer);
         let (mask, all) = self.all_active(&mut out);
         let is_same = self.is_same(mask, start, &mut out);
         let cond = self.binary(BinaryOp::And, all, is_same);
