@@ -222,7 +222,8 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> Result<fronten
     module.short_extents.clone_from(&request.options.short_extents);
     module.likely_block = request.options.likely_block;
     module.sanitize = sanitize(request);
-    module.reproducible = request.options.reproducible;
+    // Two kernels with scratch memory compute the same values: nothing is fused, which may depend on the uses of a value.
+    module.reproducible = request.options.reproducible && !request.options.has_scratch();
     (module.coarsen, module.choose) = coarsen(request);
     if let Some(derivative) = &request.options.derivative {
         autodiff::differentiate(module, derivative)

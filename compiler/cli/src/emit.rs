@@ -239,7 +239,7 @@ impl Compile<'_> {
             found.map(|number| number as u32).ok_or_else(missing)
         };
         let of = self.args.adjoint.iter().map(number).collect::<Result<Vec<_>, _>>()?;
-        let derivative = Derivative { wrt: of.clone(), of, has_old_contents: true, is_forward: false };
+        let derivative = Derivative { wrt: of.clone(), of, has_old_contents: true, ..Derivative::default() };
         let mut def = FunctionDef::clone(&job.def);
         derivative.add_adjoints(&mut def.ast);
         Ok((Arc::new(def), Some(derivative)))

@@ -10,7 +10,7 @@ use weft_compiler::{
     request::{
         Abi, Answer, Captured, CapturedArray, CpuThreads, Derivative, Entry, External, Foreign, FunctionDef, GpuBody,
         GpuCode, HostCpu, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads,
-        PlannedCpu, PtxBody, Request, Role, Signature, Target, Typing, Unsupported,
+        PlannedCpu, PtxBody, Request, Role, Scratch, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -501,6 +501,14 @@ fn every_change_gives_another_digest() {
             ..base()
         }),
         options(Options { derivative: Some(Derivative { is_forward: true, ..derivative(&[0], &[1]) }), ..base() }),
+        options(Options {
+            derivative: Some(Derivative { scratch: Scratch::Given, ..derivative(&[0], &[1]) }),
+            ..base()
+        }),
+        options(Options {
+            derivative: Some(Derivative { inner: Some(Box::default()), ..derivative(&[0], &[1]) }),
+            ..base()
+        }),
         options(Options { bounded_stores: true, ..base() }),
         options(Options { assumptions: Assumptions { small: true, ..Assumptions::NONE }, ..base() }),
         options(Options { assumptions: Assumptions { nonneg: true, ..Assumptions::NONE }, ..base() }),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
-    ir::{Class, ExprId, Function, LocalId, Shuffle, Type},
+    ir::{Class, ExprId, Function, LocalId, Type},
     source::Span,
 };
 
@@ -227,10 +227,6 @@ impl Finder<'_> {
                 }
                 Node::Exchange(exchange) => {
                     if self.function.local(exchange.value).is_some_and(|value| self.is_varied(value)) {
-                        if !matches!(exchange.shuffle, Shuffle::Up | Shuffle::Down | Shuffle::Xor) {
-                            let help = "use `shfl_xor_sync`, `shfl_up_sync` or `shfl_down_sync`";
-                            return Err(unsupported(exchange.span, "a shuffle from any lane", help));
-                        }
                         self.varies(exchange.to);
                     }
                 }

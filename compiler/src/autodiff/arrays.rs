@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use weft_artifact::{ArgType, DType, HostChecks, Layout, Param, Scalar, SlotField, SlotSource};
 
-use crate::ir::{
-    Arena, Arith, Base, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalArray, LocalArrayId, LocalId,
-    SharedArray, SharedId,
+use crate::{
+    ir::{
+        Arena, Arith, Base, BinaryOp, Class, Const, ExprId, ExprKind, Function, Leaf, LocalArray, LocalArrayId,
+        LocalId, SharedArray, SharedId,
+    },
+    request::Derivative,
 };
 
 /// The memory that a pointer points into.
@@ -60,7 +63,12 @@ impl Memory {
 }
 
 impl Arrays {
-    pub(super) fn new(function: &Function, params: &[Param], shared: &Arena<SharedArray>, of: &[u32]) -> Self {
+    pub(super) fn new(
+        function: &Function,
+        params: &[Param],
+        shared: &Arena<SharedArray>,
+        derivative: &Derivative,
+    ) -> Self {
         let mut slots = BTreeMap::new();
         for (&local, source) in function.params.iter().zip(&function.slots) {
             match source {
@@ -71,8 +79,8 @@ impl Arrays {
                 SlotSource::Runtime(runtime) => match *runtime {},
             }
         }
-        let first = params.len().saturating_sub(of.len()) as u32;
-        let adjoints = of.iter().copied().zip(first..).collect();
+        let first = derivative.first_adjoint(params.len()) as u32;
+        let adjoints = derivative.of.iter().copied().zip(first..).collect();
         let shared = shared.iter().map(|(id, array)| (Memory::Shared(id), array.name.clone()));
         let local = function.local_arrays.iter().map(|(id, array)| (Memory::Local(id), array.name.clone()));
         let dynamic = [(Memory::Dynamic, "cuda.shared.array(0, dtype)".to_owned())];
@@ -106,9 +114,14 @@ impl Arrays {
         }
     }
 
-    /// The name of a shared or local array.
+    /// The name of an array of the kernel's or of its arguments.
     pub(super) fn name(&self, memory: Memory) -> &str {
-        self.names.get(&memory).map_or("", String::as_str)
+        match memory {
+            Memory::Param(param) => &self.param(param).name,
+            Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Captured | Memory::Other => {
+                self.names.get(&memory).map_or("", String::as_str)
+            }
+        }
     }
 
     /// The adjoint of a shared or local array.
@@ -134,6 +147,11 @@ impl Arrays {
     /// A parameter.
     pub(super) fn param(&self, number: u32) -> &Param {
         &self.params[number as usize]
+    }
+
+    /// The address of the scratch memory: of the last parameter's array.
+    pub(super) fn scratch(&self) -> Option<LocalId> {
+        self.local(self.params.len().checked_sub(1)? as u32, SlotField::Data)
     }
 
     /// The local of a field of a parameter.

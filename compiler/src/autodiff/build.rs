@@ -7,7 +7,7 @@ use weft_artifact::Scalar;
 use super::{
     loops::{Normal, normal_form},
     refusals::{unsupported, which_array},
-    tape::{Branch, Call, Carried, Exchange, Join, List, Node, Repeat, Write},
+    tape::{Branch, Call, Callee, Carried, Exchange, Join, List, Node, Repeat, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -142,12 +142,17 @@ impl Recorder<'_> {
         for arg in &mut args {
             *arg = self.value(*arg, out)?;
         }
-        let values = results.iter().map(|&result| self.fresh(Some(result), self.function.locals[result].ty)).collect();
-        for (result, &value) in results.iter().zip::<&Vec<LocalId>>(&values) {
+        self.called(Callee::Function(func, rule), results, args, span, out);
+        Ok(())
+    }
+
+    fn called(&mut self, callee: Callee, results: &[LocalId], args: Vec<ExprId>, span: Span, out: &mut List) {
+        let values: Vec<LocalId> =
+            results.iter().map(|&result| self.fresh(Some(result), self.function.locals[result].ty)).collect();
+        for (result, &value) in results.iter().zip(&values) {
             self.env[result.index()] = Version::Value(value);
         }
-        out.push(Node::Call(Call { func, rule, args, results: values, span }));
-        Ok(())
+        out.push(Node::Call(Call { callee, args, results: values, span }));
     }
 
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId], span: Span, out: &mut List) -> Result<()> {
@@ -205,12 +210,14 @@ impl Recorder<'_> {
                     self.env[result.index()] = Version::Value(to);
                 }
             }
+            // The result is not used.
+            (Op::Shuffle(_), _) if results.is_empty() => {}
+            (Op::Vote(_) | Op::MatchAny | Op::MatchAll | Op::WarpReduce(_), _) => {
+                let args = args.iter().map(|&arg| self.value(arg, out)).collect::<Result<_>>()?;
+                self.called(Callee::Op(op), results, args, span, out);
+            }
             (
                 Op::Shuffle(_)
-                | Op::Vote(_)
-                | Op::MatchAny
-                | Op::MatchAll
-                | Op::WarpReduce(_)
                 | Op::LaneBits(_)
                 | Op::LaneFold(_)
                 | Op::Multiply(_)

@@ -2,7 +2,7 @@
 
 use super::{
     refusals::unsupported,
-    tape::{Call, List, Node},
+    tape::{Call, Callee, List, Node},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -38,8 +38,8 @@ fn check_list(effects: &[Effects], module: &Module, list: &List) -> Result<(), D
 }
 
 fn check_call(effects: &[Effects], module: &Module, call: &Call) -> Result<(), Diagnostic> {
-    let Rule::Backward { func: backward, .. } = call.rule else { return Ok(()) };
-    for func in [call.func, backward] {
+    let Callee::Function(own, Rule::Backward { func: backward, .. }) = call.callee else { return Ok(()) };
+    for func in [own, backward] {
         let effects = Effects::of_function(effects, func);
         if effects.synchronizes() || effects.noticed || effects.touches != Touches::Nothing {
             let what = format!("`{}`, which accesses memory or other threads,", name(module, func));

@@ -10,7 +10,7 @@
 //! A load from an array of the kernel's arguments that the kernel writes finds its old value if no write of the element
 //! precedes it: the adjoint kernel does not write the array, and the launch passes the old contents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     activity::Written,
@@ -58,23 +58,31 @@ pub(super) struct Contents<'a> {
     loops: BTreeMap<usize, &'a Repeat>,
     /// Arguments have their contents from before the launch.
     knows_old: bool,
+    /// Arrays of arguments to which the adjoint kernel repeats the kernel's writes.
+    rewritten: BTreeSet<Memory>,
     /// By the number of an outermost loop: the values that differ in its iterations.
     differing: BTreeMap<usize, Dependents<'a>>,
 }
 
 impl<'a> Contents<'a> {
-    /// Finds them.
-    pub(super) fn of(tape: Tape<'a>, written: &'a Written, list: &'a List, has_old_contents: bool) -> Self {
+    /// Finds them, where arguments have their old contents or not, for arrays whose writes the adjoint kernel repeats.
+    pub(super) fn of(
+        tape: Tape<'a>,
+        written: &'a Written,
+        list: &'a List,
+        (has_old_contents, rewritten): (bool, BTreeSet<Memory>),
+    ) -> Self {
         let mut all = Self {
             tape,
             knows_old: has_old_contents,
+            rewritten,
             loads: BTreeMap::new(),
             writes: Vec::new(),
             loops: BTreeMap::new(),
             differing: BTreeMap::new(),
         };
         all.list(list, &mut 0, &mut Vec::new());
-        for node in all.writes.iter().filter(|write| write.memory.is_own()) {
+        for node in all.writes.iter().filter(|write| write.memory.is_own() || all.rewritten.contains(&write.memory)) {
             if let Some(id) = node.place.path.iter().find_map(|around| around.of_loop())
                 && !all.differing.contains_key(&id)
             {
@@ -119,11 +127,17 @@ impl<'a> Contents<'a> {
         }
     }
 
+    /// Whether the contents of an array change while the adjoint kernel runs.
+    pub(super) fn changes(&self, memory: Memory) -> bool {
+        memory.is_own() || self.rewritten.contains(&memory)
+    }
+
     /// Those of some values that another execution of an iteration would load wrong.
     pub(super) fn lost(&self, repeat: &Repeat, values: &Values) -> Vec<LocalId> {
         let is_lost = |value: &&LocalId| {
             self.loads.get(*value).is_some_and(|(memory, place)| {
-                memory.is_own() && place.depth_in(repeat.id).is_some_and(|depth| !self.is_kept(*memory, place, depth))
+                self.changes(*memory)
+                    && place.depth_in(repeat.id).is_some_and(|depth| !self.is_kept(*memory, place, depth))
             })
         };
         values.iter().filter(is_lost).copied().collect()
@@ -188,6 +202,7 @@ impl<'a> Contents<'a> {
         };
         let writes = self.writes.iter().filter(|write| write.memory == *memory);
         self.knows_old
+            && !self.changes(*memory)
             && self.tape.arrays.has_adjoint(*param)
             && self.tape.activity.is_active(value)
             && writes.into_iter().all(|write| {

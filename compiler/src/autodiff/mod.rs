@@ -25,6 +25,7 @@ mod plan;
 mod refusals;
 mod reverse;
 mod rules;
+mod scratch;
 mod shadow;
 mod sums;
 mod tangents;
@@ -46,7 +47,7 @@ use crate::{
     ir::{Function, Module, Rule, StmtKind, for_each_expr_of_stmt, for_each_stmt},
     normalize::unroll,
     passes,
-    request::Derivative,
+    request::{Derivative, Scratch},
     source::{Origin, Span},
 };
 
@@ -60,12 +61,18 @@ const MOST_UNROLLED: usize = 8;
 /// The reason why the kernel has no derivative, or none that is supported, at its line.
 pub(crate) fn differentiate(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic> {
     let calls = module.clone();
-    derive(module, derivative).map_err(|diagnostic| at_users_code(&calls, diagnostic))
+    let params = module.params.clone();
+    derive(module, derivative, &params).map_err(|diagnostic| at_users_code(&calls, diagnostic))
 }
 
-fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic> {
+/// Replaces the kernel, whose last parameters are those of the derivative.
+fn derive(module: &mut Module, derivative: &Derivative, params: &[Param]) -> Result<(), Diagnostic> {
     let Some(kernel) = module.kernel else { return Ok(()) };
-    check_parameters(&module.params, derivative, module.functions[kernel].span)?;
+    let span = module.functions[kernel].span;
+    if let Some(inner) = &derivative.inner {
+        derive(module, inner, &params[..derivative.first_adjoint(params.len())])?;
+    }
+    check_parameters(params, derivative, span)?;
     inline::all(module);
     inline::without_returns(&mut module.functions[kernel]);
     passes::simplify(module);
@@ -77,7 +84,7 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     let rules: Vec<Option<Rule>> = module.functions.iter().map(|(_, function)| function.rule).collect();
     let (list, loops) = build::record(&mut function, &rules)?;
     calls::check(module, &list)?;
-    let mut arrays = Arrays::new(&function, &module.params, &module.shared, &derivative.of);
+    let mut arrays = Arrays::new(&function, params, &module.shared, derivative);
     let activity = activity::find(&function, &arrays, &list)?;
     let written = Written::of(&function, &arrays, &list);
     check_paths(&arrays, &activity, &written, derivative, function.span)?;
@@ -100,6 +107,9 @@ fn derive(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic
     reverse(tape, &mut derived, module, &written, (&list, loops), derivative)?;
     module.functions[kernel] = derived;
     inline_rules(module);
+    if derivative.scratch == Scratch::Counted {
+        return Ok(());
+    }
     improve(&mut module.functions[kernel], tape, &own_elements::plain(tape, &list));
     module.is_adjoint = true;
     Ok(())
@@ -132,8 +142,8 @@ fn reverse(
     derivative: &Derivative,
 ) -> Result<(), Diagnostic> {
     tape.activity.check_loops(tape.function, tape.arrays, list)?;
-    let plan = plan::plan(tape, &mut tape.function.clone(), written, list, (loops, derivative.has_old_contents))?;
-    reverse::emit(tape, &plan, list, adjoint, module);
+    let plan = plan::plan(tape, &mut tape.function.clone(), written, list, (loops, derivative))?;
+    reverse::emit(tape, &plan, list, (adjoint, module), derivative.scratch);
     Ok(())
 }
 
@@ -169,7 +179,7 @@ fn at_users_code(module: &Module, mut diagnostic: Diagnostic) -> Diagnostic {
 
 /// Checks that each parameter with an adjoint has a derivative, and that the adjoints have the right types.
 fn check_parameters(params: &[Param], derivative: &Derivative, span: Span) -> Result<(), Diagnostic> {
-    let first = params.len().saturating_sub(derivative.of.len());
+    let first = derivative.first_adjoint(params.len());
     for (&number, adjoint) in derivative.of.iter().zip(&params[first..]) {
         let Some(param) = params.get(number as usize) else { continue };
         let error = |message: String, help: &str| {

@@ -1,6 +1,9 @@
 //! What the reverse sweep needs: which values each part of it computes again, and how it runs each loop.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     activity::{Written, edges},
@@ -8,6 +11,7 @@ use super::{
     contents::Contents,
     refusals::{not_recomputable, unsupported},
     rules::{self, Evaluated},
+    scratch::{self, Record},
     shadow,
     sums::{Counter, Tape},
     tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
@@ -15,6 +19,7 @@ use super::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     ir::{Class, ExprId, Function, LocalId, Type, for_each_expr},
+    request::{Derivative, Scratch},
     source::Span,
 };
 
@@ -83,6 +88,8 @@ pub(super) struct Restored {
     pub(super) counted: Vec<(LocalId, Counter)>,
     /// Values that the forward sweep keeps in a local array, with the array's length.
     pub(super) kept: Vec<(LocalId, u64)>,
+    /// Values that the forward sweep stores in the scratch memory.
+    pub(super) stored: Record,
 }
 
 /// The plan of one loop.
@@ -100,23 +107,35 @@ pub(super) struct Plan {
     pub(super) loops: Vec<LoopPlan>,
     /// What the forward sweep computes.
     pub(super) forward: Needed,
+    /// What the kernel that counts the bytes of the scratch memory computes.
+    pub(super) counted: Needed,
 }
 
-/// Makes the plan of a tape of a number of loops, for launches that pass the old contents of arguments or not.
+/// Makes the plan of a tape of a number of loops.
 pub(super) fn plan(
     tape: Tape<'_>,
     scratch: &mut Function,
     written: &Written,
     list: &List,
-    (loops, has_old_contents): (usize, bool),
+    (loops, derivative): (usize, &Derivative),
 ) -> Result<Plan, Diagnostic> {
-    let contents = Contents::of(tape, written, list, has_old_contents);
-    let loops = (0..loops).map(|_| LoopPlan::default()).collect();
-    let mut planner = Planner { tape, scratch, written, contents, loops };
-    let mut forward = Needed { values: planner.needs(list)?, ..Needed::default() };
-    planner.close(list, &mut forward, true);
-    planner.check(list, &forward)?;
-    Ok(Plan { loops: planner.loops, forward })
+    let has_scratch = derivative.scratch != Scratch::None;
+    let mut rewritten = BTreeSet::new();
+    loop {
+        let contents = Contents::of(tape, written, list, (derivative.has_old_contents, rewritten.clone()));
+        let loops = (0..loops).map(|_| LoopPlan::default()).collect();
+        let overwritten = Cell::new(None);
+        let planner = Planner { tape, scratch, written, contents, has_scratch, loops, overwritten: &overwritten };
+        let error = match planner.plan(list) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        // The next plan executes the kernel's writes to the array, from its old contents on.
+        let array = overwritten.get().filter(|_| has_scratch && derivative.has_old_contents);
+        if !array.is_some_and(|param| rewritten.insert(Memory::Param(param))) {
+            return Err(error);
+        }
+    }
 }
 
 struct Planner<'a> {
@@ -125,10 +144,25 @@ struct Planner<'a> {
     scratch: &'a mut Function,
     written: &'a Written,
     contents: Contents<'a>,
+    /// The launch passes scratch memory.
+    has_scratch: bool,
     loops: Vec<LoopPlan>,
+    /// The array whose elements the plan needs, but which the kernel overwrites.
+    overwritten: &'a Cell<Option<u32>>,
 }
 
 impl Planner<'_> {
+    fn plan(mut self, list: &List) -> Result<Plan, Diagnostic> {
+        let mut forward = Needed { values: self.needs(list)?, ..Needed::default() };
+        self.close(list, &mut forward, true);
+        self.check(list, &forward)?;
+        let mut counted = scratch::counted(list, &self.loops);
+        self.close(list, &mut counted, false);
+        self.check(list, &counted)?;
+        scratch::check(self.tape.function, list, &counted)?;
+        Ok(Plan { loops: self.loops, forward, counted })
+    }
+
     fn is_reversed(&self, node: &Node) -> bool {
         self.tape.activity.is_reversed(self.tape.function, self.tape.arrays, node)
     }
@@ -233,16 +267,19 @@ impl Planner<'_> {
         again.given.retain(|value| again.values.contains(value));
         self.check(&repeat.head, &again)?;
         self.check(&repeat.body, &again)?;
-        let mut restored = self.restored(repeat, &again.values)?;
+        let mut stored = Vec::new();
+        let mut restored = self.restored(repeat, &again.values, &mut stored)?;
         for &value in &again.given {
-            self.keep_loaded(repeat, value, &mut restored)?;
+            self.keep_loaded(repeat, value, &mut restored, &mut stored)?;
         }
+        restored.stored = Record::of(self.tape.function, &stored);
         let mut outer = Values::new();
         for (_, counter) in &restored.counted {
             outer.insert(counter.init);
             self.values_of(counter.step, &mut outer);
         }
         outer.extend(restored.kept.iter().map(|&(value, _)| value));
+        outer.extend(stored);
         outer.insert(repeat.count);
         outer.extend(again.values.iter().filter(|value| !own.contains(value)));
         self.loops[repeat.id] = LoopPlan { order: Order::Backward(restored), again };
@@ -250,12 +287,22 @@ impl Planner<'_> {
     }
 
     /// Keeps a value that an iteration loads from a shared or local array.
-    fn keep_loaded(&self, repeat: &Repeat, value: LocalId, restored: &mut Restored) -> Result<(), Diagnostic> {
+    fn keep_loaded(
+        &self,
+        repeat: &Repeat,
+        value: LocalId,
+        restored: &mut Restored,
+        stored: &mut Vec<LocalId>,
+    ) -> Result<(), Diagnostic> {
         let Type::Scalar(scalar) = self.tape.function.locals[value].ty else { return Ok(()) };
         let why = match self.tape.most_iterations(repeat) {
             _ if !self.contents.is_directly_in(repeat, value) => "it is in a nested loop".to_owned(),
             Some(length) if length.saturating_mul(scalar.size_bytes()) <= MOST_KEPT => {
                 restored.kept.push((value, length));
+                return Ok(());
+            }
+            Some(_) | None if self.has_scratch => {
+                stored.push(value);
                 return Ok(());
             }
             Some(length) => {
@@ -271,13 +318,13 @@ impl Planner<'_> {
         let help = format!(
             "load the element before the loop if no iteration changes it; or let each iteration first write all elements \
              of `{name}` that it loads, at the same indices in each iteration; or give the loop a constant trip count, so \
-             that a local array of up to {MOST_KEPT} bytes has the values"
+             that a local array of up to {MOST_KEPT} bytes has the values; or launch the kernel once for each iteration"
         );
         Err(Diagnostic::error(Code::NotRecomputable, span, message).label("loaded here").help(help))
     }
 
     /// Where the values at the start of an iteration come from.
-    fn restored(&self, repeat: &Repeat, again: &Values) -> Result<Restored, Diagnostic> {
+    fn restored(&self, repeat: &Repeat, again: &Values, stored: &mut Vec<LocalId>) -> Result<Restored, Diagnostic> {
         let mut restored = Restored::default();
         let length = self.tape.most_iterations(repeat);
         for carried in repeat.carried.iter().filter(|carried| again.contains(&carried.header)) {
@@ -289,6 +336,7 @@ impl Planner<'_> {
             let name = &self.tape.function.locals[carried.header].name;
             match length.map(|length| (length, length.saturating_mul(scalar.size_bytes()))) {
                 Some((length, bytes)) if bytes <= MOST_KEPT => restored.kept.push((carried.header, length)),
+                Some(_) | None if self.has_scratch => stored.push(carried.header),
                 Some((length, bytes)) => {
                     let why = format!("the values of {length} iterations take {bytes} bytes of each thread");
                     return Err(self.no_values(repeat, carried, name, &why));
@@ -334,7 +382,7 @@ impl Planner<'_> {
                     }
                 }
                 Node::Barrier { event, .. } => {
-                    if needed.contents.iter().any(|memory| memory.is_shared()) {
+                    if needed.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_))) {
                         needed.events.insert(*event);
                     }
                 }
@@ -367,7 +415,7 @@ impl Planner<'_> {
     fn contents_of(&self, id: ExprId, needed: &mut Needed) {
         if let Class::Load(pointer) = self.tape.function.class(id) {
             let memory = self.tape.arrays.memory(self.tape.function, pointer);
-            if memory.is_own() {
+            if self.contents.changes(memory) {
                 needed.contents.insert(memory);
             }
         }
@@ -375,7 +423,7 @@ impl Planner<'_> {
 
     /// Whether a loop writes contents that are used after it, or has barriers between them and their uses.
     fn has_contents(&self, repeat: &Repeat, needed: &Needed) -> bool {
-        let is_shared = needed.contents.iter().any(|memory| memory.is_shared());
+        let is_shared = needed.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_)));
         let mut has = false;
         for list in [&repeat.head, &repeat.body] {
             for_each_event(list, &mut |_, write| {
@@ -516,11 +564,12 @@ impl Planner<'_> {
         for_each_expr(function, id, &mut |id| {
             let Class::Load(pointer) = function.class(id) else { return };
             let memory = self.tape.arrays.memory(function, pointer);
-            if !self.written.contains(memory) || found.is_err() {
+            if !self.written.contains(memory) || self.contents.changes(memory) || found.is_err() {
                 return;
             }
             found = Err(match memory {
                 Memory::Param(param) => {
+                    self.overwritten.set(Some(param));
                     let name = &self.tape.arrays.param(param).name;
                     let why = format!("the kernel overwrites elements of `{name}`");
                     not_recomputable(span, &why, "write the results to another array")

@@ -20,7 +20,7 @@ use super::{
     rules::{self, Evaluated},
     shadow,
     sums::Tape,
-    tape::{Branch, Call, Definition, Exchange, List, Node, Repeat, Values, Write},
+    tape::{Branch, Call, Callee, Definition, Exchange, List, Node, Repeat, Values, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -162,14 +162,16 @@ impl Emitter<'_> {
     }
 
     fn call(&mut self, call: &Call) -> Result<(), Diagnostic> {
-        if call.results.iter().any(|&to| self.is_active(to)) {
-            let name = calls::name(self.module, call.func);
+        if let Callee::Function(func, _) = call.callee
+            && call.results.iter().any(|&to| self.is_active(to))
+        {
+            let name = calls::name(self.module, func);
             let what = format!("`{name}`, which has a backward function, in forward mode");
             let help = "call the function without `cuda.custom_vjp`, or derive the kernel by `cuda.vjp`";
             return Err(unsupported(call.span, &what, help));
         }
         let args = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
-        self.push(StmtKind::Call { results: call.results.clone(), func: call.func, args }, call.span);
+        self.push(call.stmt(args), call.span);
         Ok(())
     }
 

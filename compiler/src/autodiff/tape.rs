@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::is_float;
 use crate::{
-    ir::{AtomicOp, ExprId, FuncId, Function, LocalId, Op, Rule, Shuffle, for_each_expr},
+    ir::{AtomicOp, ExprId, FuncId, Function, LocalId, Op, Rule, Shuffle, StmtKind, for_each_expr},
     source::Span,
 };
 
@@ -40,7 +40,7 @@ pub(super) enum Node {
     },
     /// A value of another lane of the warp.
     Exchange(Exchange),
-    /// A call of a function that is differentiated by a rule.
+    /// A call of a function that is differentiated by a rule, or an operation of a warp on integers.
     Call(Call),
     /// An assignment of a value to an element.
     Store(Write),
@@ -99,11 +99,19 @@ impl Exchange {
     }
 }
 
-/// A call of a function that is differentiated by a rule. The function has no effects.
+/// What a call calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Callee {
+    /// A function with a rule.
+    Function(FuncId, Rule),
+    /// An operation of a warp whose results have no derivatives, such as a vote.
+    Op(Op),
+}
+
+/// A call of a function that is differentiated by a rule, or of an operation of a warp. It has no effects.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) func: FuncId,
-    pub(super) rule: Rule,
+    pub(super) callee: Callee,
     /// Of floats: reads of values, or expressions without a derivative.
     pub(super) args: Vec<ExprId>,
     pub(super) results: Vec<LocalId>,
@@ -111,9 +119,18 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The statement, with arguments.
+    pub(super) fn stmt(&self, args: Vec<ExprId>) -> StmtKind {
+        let results = self.results.clone();
+        match self.callee {
+            Callee::Function(func, _) => StmtKind::Call { results, func, args },
+            Callee::Op(op) => StmtKind::Op { op, results, args },
+        }
+    }
+
     /// The arguments that have adjoints: values that are floats.
     pub(super) fn floats(&self, function: &Function) -> impl Iterator<Item = LocalId> {
-        let is_active = matches!(self.rule, Rule::Backward { .. });
+        let is_active = matches!(self.callee, Callee::Function(_, Rule::Backward { .. }));
         let floats = self.args.iter().filter(move |&&arg| is_active && is_float(function.exprs[arg].ty));
         floats.filter_map(|&arg| function.local(arg))
     }
@@ -219,6 +236,31 @@ fn defined(list: &List, values: &mut Values) {
     let mut all = BTreeMap::new();
     definitions(list, &mut all);
     values.extend(all.into_keys());
+    counts(list, values);
+}
+
+/// The numbers of iterations of the loops of a list.
+fn counts(list: &List, values: &mut Values) {
+    for node in list {
+        match node {
+            Node::Define { .. }
+            | Node::Unrepeatable { .. }
+            | Node::Exchange(_)
+            | Node::Call(_)
+            | Node::Store(_)
+            | Node::Add(_)
+            | Node::Barrier { .. } => {}
+            Node::If(branch) => {
+                counts(&branch.then, values);
+                counts(&branch.otherwise, values);
+            }
+            Node::Loop(repeat) => {
+                values.insert(repeat.count);
+                counts(&repeat.head, values);
+                counts(&repeat.body, values);
+            }
+        }
+    }
 }
 
 impl Write {

@@ -80,6 +80,7 @@ pub fn lower(request: &Request) -> Result<Outcome<Lowered>, Failure> {
     let mut outcome = finished(lowerer)?;
     if let Outcome::Made(lowered) = &mut outcome
         && request.options.reproducible
+        && !request.options.has_scratch()
     {
         reproducible::warn(lowered);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{Assumptions, Factors, Tools};
 
-use super::Derivative;
+use super::{Derivative, Scratch};
 
 /// Options that change code.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,14 @@ impl Options {
         let LaunchBounds { threads, blocks, .. } = self.launch_bounds?;
         let threads = threads.max(1).next_multiple_of(32).saturating_mul(blocks.unwrap_or(1).max(1));
         Some((REGISTERS / threads / 8 * 8).min(self.max_registers.unwrap_or(MOST)).min(MOST))
+    }
+}
+
+impl Options {
+    /// Whether the code is for an adjoint kernel with scratch memory, or for the kernel that counts its bytes. Both compute
+    /// the same trip counts, so their options include `reproducible`.
+    pub fn has_scratch(&self) -> bool {
+        self.derivative.as_ref().is_some_and(|derivative| derivative.scratch != Scratch::None)
     }
 }
 

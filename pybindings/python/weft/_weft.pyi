@@ -327,7 +327,7 @@ class Dispatcher(Generic[_P, _R]):
         signatures: Sequence[Signature],
         source: str | None = None,
         kept: Text | None = None,
-        derivative: tuple[list[int], list[int], bool, bool] | None = None,
+        derivatives: Sequence[tuple[list[int], list[int], bool, bool, int]] = (),
         backward: Dispatcher[..., Any] | None = None,
     ) -> Self: ...
     @property

@@ -40,7 +40,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
-use weft_compiler::request::{self, Derivative, GpuCode, JitOptions};
+use weft_compiler::request::{self, Derivative, GpuCode, JitOptions, Scratch};
 
 use self::{
     forall::ForAll,
@@ -146,14 +146,14 @@ impl Jitted for Dispatcher {
 #[pymethods]
 impl Dispatcher {
     #[new]
-    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None, derivative=None, backward=None))]
+    #[pyo3(signature = (py_func, options, signatures, source=None, kept=None, derivatives=Vec::new(), backward=None))]
     fn new(
         py_func: Py<PyAny>,
         options: &Bound<'_, PyDict>,
         signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
         kept: Option<Py<PyAny>>,
-        derivative: Option<(Vec<u32>, Vec<u32>, bool, bool)>,
+        derivatives: Vec<(Vec<u32>, Vec<u32>, bool, bool, u8)>,
         backward: Option<Py<Self>>,
     ) -> PyResult<Self> {
         let py = options.py();
@@ -164,11 +164,12 @@ impl Dispatcher {
         };
         let mut params = parameter_names(function)?;
         let mut jit = options::read(options)?;
-        if let Some((of, wrt, has_old_contents, is_forward)) = derivative {
-            let names = of.iter().filter_map(|&number| params.get(number as usize));
-            let names: Vec<_> = names.map(|name| Derivative::name(name)).collect();
-            params.extend(names);
-            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward });
+        for (of, wrt, has_old_contents, is_forward, scratch) in derivatives {
+            let (scratch, inner) = (Scratch::of_number(scratch), jit.code.derivative.take().map(Box::new));
+            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward, scratch, inner });
+        }
+        if let Some(derivative) = &jit.code.derivative {
+            derivative.add_names(&mut params);
         }
         Ok(Self {
             extensions: extensions.unbind(),

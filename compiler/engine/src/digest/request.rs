@@ -43,7 +43,7 @@ impl Feed {
         }
     }
 
-    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward }: &Derivative) {
+    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward, scratch, inner }: &Derivative) {
         for params in [of, wrt] {
             self.number(params.len() as u64);
             for param in params {
@@ -52,6 +52,8 @@ impl Feed {
         }
         self.flag(*has_old_contents);
         self.flag(*is_forward);
+        self.number(*scratch as u64);
+        self.optional(inner.as_deref(), Self::derivative);
     }
 
     pub(super) fn options(&mut self, options: &Options) {

@@ -2,7 +2,10 @@
 
 use super::Emitter;
 use crate::{
-    autodiff::{build::is_float, tape::Call},
+    autodiff::{
+        build::is_float,
+        tape::{Call, Callee},
+    },
     ir::{ExprId, ExprKind, LocalId, Rule, StmtKind, Type},
 };
 
@@ -10,12 +13,12 @@ impl Emitter<'_> {
     /// The call, in the forward sweep.
     pub(super) fn call(&mut self, call: &Call) {
         let args = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
-        self.push(StmtKind::Call { results: call.results.clone(), func: call.func, args }, call.span);
+        self.push(call.stmt(args), call.span);
     }
 
     /// The call of the backward function, whose results are contributions to the adjoints of the arguments.
     pub(super) fn reverse_call(&mut self, call: &Call) {
-        let (Rule::Backward { func, of_all }, span) = (call.rule, call.span) else { return };
+        let (Callee::Function(_, Rule::Backward { func, of_all }), span) = (call.callee, call.span) else { return };
         let floats: Vec<LocalId> =
             call.results.iter().copied().filter(|&to| is_float(self.function.locals[to].ty)).collect();
         let adjoints: Vec<Option<LocalId>> = floats.iter().map(|&to| self.take(to)).collect();

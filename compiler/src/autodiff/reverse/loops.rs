@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_artifact::Scalar;
 
-use super::Emitter;
+use super::{Emitter, scratch::Kept};
 use crate::{
     autodiff::{
         plan::{Needed, Order, Restored},
@@ -25,6 +25,7 @@ impl Emitter<'_> {
         let is_counted = needed.values.contains(&repeat.count);
         self.begin(repeat, needed);
         if is_counted {
+            self.begin_records(repeat);
             let zero = self.int(0, span);
             self.push(StmtKind::Assign(repeat.count, zero), span);
         }
@@ -50,6 +51,9 @@ impl Emitter<'_> {
         let step = self.close();
         let body = self.close();
         self.push(StmtKind::Loop { body, step }, span);
+        if is_counted {
+            self.end_records(repeat);
+        }
     }
 
     /// Assigns the values at the start of the first iteration.
@@ -101,8 +105,11 @@ impl Emitter<'_> {
         let Order::Backward(restored) = &plan.loops[repeat.id].order else { return };
         let mut inner = BTreeMap::new();
         definitions(&repeat.body, &mut inner);
-        for &(value, length) in &restored.kept {
-            self.kept.insert(value, (repeat.id, length, repeat.count));
+        if self.is_counting() {
+            return;
+        }
+        for (value, kept) in kept(repeat, restored) {
+            self.kept.insert(value, (repeat.id, kept, repeat.count));
             if !inner.contains_key(&value) {
                 self.keep_loaded(value, repeat.span);
             }
@@ -111,10 +118,18 @@ impl Emitter<'_> {
 
     /// Stores a value that the reverse needs of each iteration.
     pub(super) fn keep_loaded(&mut self, value: LocalId, span: Span) {
-        let Some(&(_, length, count)) = self.kept.get(&value) else { return };
-        let element = self.element(value, length, count, span);
+        let Some(&(_, kept, count)) = self.kept.get(&value) else { return };
+        let element = self.kept_at(value, kept, count, span);
         let value = self.read(value, span);
         self.push(StmtKind::Store { pointer: element, value, align: Align::Natural }, span);
+    }
+
+    /// The address where the value of an iteration is.
+    fn kept_at(&mut self, value: LocalId, kept: Kept, iteration: LocalId, span: Span) -> ExprId {
+        match kept {
+            Kept::Local(length) => self.element(value, length, iteration, span),
+            Kept::Stored { repeat, at, record } => self.stored_at(value, (repeat, at, record), iteration, span),
+        }
     }
 
     /// The element of a local array that keeps the value of an iteration.
@@ -234,6 +249,7 @@ impl Emitter<'_> {
         }
         let body = self.close();
         self.push(StmtKind::Loop { body, step: Block::new() }, span);
+        self.release_records(repeat);
         self.leave(repeat, &active);
     }
 
@@ -267,11 +283,19 @@ impl Emitter<'_> {
             let value = self.binary(op, init, distance, span);
             self.push(StmtKind::Assign(header, value), span);
         }
-        for &(value, length) in &restored.kept {
+        for (value, kept) in kept(repeat, restored) {
             let ty = self.function.locals[value].ty;
-            let pointer = self.element(value, length, iteration, span);
+            let pointer = self.kept_at(value, kept, iteration, span);
             let load = self.expr(ExprKind::Load(pointer, Align::Natural), ty, span);
             self.push(StmtKind::Assign(value, load), span);
         }
     }
+}
+
+/// The values that a loop keeps of each iteration, and where.
+fn kept(repeat: &Repeat, restored: &Restored) -> Vec<(LocalId, Kept)> {
+    let local = restored.kept.iter().map(|&(value, length)| (value, Kept::Local(length)));
+    let record = restored.stored.bytes();
+    let stored = restored.stored.values().iter();
+    local.chain(stored.map(|&(value, at)| (value, Kept::Stored { repeat: repeat.id, at, record }))).collect()
 }

@@ -7,9 +7,11 @@ mod calls;
 mod clear;
 mod exchange;
 mod loops;
+mod scratch;
 
 use std::collections::BTreeMap;
 
+use self::scratch::{Kept, Stack};
 use super::{
     activity::edges,
     plan::{LoopPlan, Needed, Order, Plan},
@@ -23,11 +25,18 @@ use crate::{
         self, Align, AtomicOp, BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Local, LocalArrayId,
         LocalId, LocalKind, Module, Op, Scope, Space, Stmt, StmtKind, Type, UnaryOp,
     },
+    request::Scratch,
     source::Span,
 };
 
-/// Emits the adjoint of a tape as the body of a function.
-pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Function, module: &Module) {
+/// Emits the adjoint of a tape as the body of a function, or the kernel that counts the bytes that it stores.
+pub(super) fn emit(
+    tape: Tape<'_>,
+    plan: &Plan,
+    list: &List,
+    (function, module): (&mut Function, &Module),
+    scratch: Scratch,
+) {
     let mut emitter = Emitter {
         tape,
         plan,
@@ -38,10 +47,17 @@ pub(super) fn emit(tape: Tape<'_>, plan: &Plan, list: &List, function: &mut Func
         constant: Values::new(),
         arrays: BTreeMap::new(),
         kept: BTreeMap::new(),
+        stack: None,
         blocks: vec![Block::new()],
     };
-    emitter.clear();
-    emitter.adjoint(list, &plan.forward, true);
+    match scratch {
+        Scratch::None => emitter.both_sweeps(list),
+        Scratch::Given => {
+            emitter.begin_stack(list);
+            emitter.both_sweeps(list);
+        }
+        Scratch::Counted => emitter.count(list),
+    }
     let body = emitter.close();
     function.body = body;
 }
@@ -61,12 +77,20 @@ struct Emitter<'a> {
     constant: Values,
     /// The local arrays that keep values of loops.
     arrays: BTreeMap<LocalId, LocalArrayId>,
-    /// The values that the loops around keep: the number of the loop, the iterations, and the current one.
-    kept: BTreeMap<LocalId, (usize, u64, LocalId)>,
+    /// The values that the loops around keep: the number of the loop, where, and the current iteration.
+    kept: BTreeMap<LocalId, (usize, Kept, LocalId)>,
+    /// The thread's stack in the scratch memory.
+    stack: Option<Stack>,
     blocks: Vec<Block>,
 }
 
 impl Emitter<'_> {
+    fn both_sweeps(&mut self, list: &List) {
+        let plan = self.plan;
+        self.clear();
+        self.adjoint(list, &plan.forward, true);
+    }
+
     fn open(&mut self) {
         self.blocks.push(Block::new());
     }

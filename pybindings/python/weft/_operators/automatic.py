@@ -6,11 +6,13 @@ which the kernel has added the gradient, for each array of floats that the opera
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from weft._operators.description import READ, RESULT, TENSOR, WRITTEN, Description, Parameter
 from weft._weft import Type, parse_signature
-from weft.cuda._derivatives import FLOATS, derived_kernel
+from weft.cuda._derivatives import FLOATS
+from weft.cuda._derived_kernel import derived_kernel
 from weft.cuda._rules import like, translated
 
 if TYPE_CHECKING:
@@ -29,8 +31,10 @@ class Adjoint:
         The parameters of the kernel that have adjoints.
     """
 
-    def __init__(self, of: Description) -> None:
-        if of.written:
+    def __init__(self, of: Description, first: Adjoint | None = None) -> None:
+        # For a second derivative, the operator is that of the first one.
+        self.first = first
+        if of.written and first is None:
             msg = (
                 f'{of.name}: backward="auto" needs an operator that writes no array of its caller, but the kernel '
                 f"writes `{of.written[0].name}`: give it an output rule"
@@ -58,17 +62,24 @@ class Adjoint:
             while name in names:
                 name += "_"
             names.add(name)
-            role = RESULT if parameter.role == READ else WRITTEN
+            role = WRITTEN if parameter.role == RESULT else RESULT
             parameters.append(Parameter(name, TENSOR, role, parameter.dtype))
             if role == RESULT:
-                rule = like(parameter.name, fill=0)
+                rule = like(self._like(number), fill=0)
                 (made,) = translated(of.kernel.py_func, None, rule)["out"].values()
                 outputs[name] = str(made)
         signatures = [parse_signature(self._types(signature.args)) for signature in of.signatures]
-        kernel = derived_kernel(of.kernel, self.numbers)
+        # The first adjoint operator takes the gradients before its kernel overwrites them.
+        kernel = derived_kernel(of.kernel, self.numbers, has_old_contents=self.first is not None)
         namespace, colons, short = of.name.rpartition("::")
         name = f"{namespace}{colons}_{short}_adjoint"
         return Description(name, kernel, signatures, parameters, of.launch, outputs, discards=True)
+
+    def _like(self, number: int) -> str:
+        """Give the parameter of the program's kernel that has the shape of a parameter."""
+        if self.first is not None and number >= len(self.first.of.parameters):
+            number = self.first.numbers[number - len(self.first.of.parameters)]
+        return self.of.parameters[number].name
 
     def _types(self, args: Sequence[Type]) -> tuple[Type, ...]:
         adjoints = (Type.make_array(args[i].dtype, args[i].ndim, args[i].layout, False) for i in self.numbers)
@@ -108,7 +119,7 @@ class Adjoint:
             The gradients of those that have one, in order.
         """
         rest = iter(found if isinstance(found, (tuple, list)) else (found,))
-        arrays = [i for i, p in enumerate(self.of.parameters) if p.role == READ and p.kind == TENSOR]
+        arrays = [i for i, p in enumerate(self.of.parameters) if p.role != RESULT and p.kind == TENSOR]
         return [next(rest) if i in self.numbers else None for i in arrays]
 
 
@@ -144,7 +155,24 @@ def torch_backward(torch: Any, of: Description, register: Callable[[Description]
     functions
         Makes autograd functions around an operator.
     """
-    adjoint = Adjoint(of)
+    first = Adjoint(of)
+
+    def refuse(*_args: Any) -> Any:
+        msg = (
+            f'{of.name}: backward="auto" has no third derivative: give the operator a backward= function of '
+            "differentiable operations"
+        )
+        raise RuntimeError(msg)
+
+    @functools.cache
+    def of_second() -> Any:
+        return _torch_function(torch, Adjoint(first.description, first), register, functions, refuse)
+
+    return _torch_function(torch, first, register, functions, lambda *given: of_second()(*given))
+
+
+def _torch_function(torch: Any, adjoint: Adjoint, register: Any, functions: Any, further: Callable[..., Any]) -> Any:
+    """Return the function for the gradients of an operator, and of these by a further one."""
     op = register(adjoint.description)
     is_compiling = torch.compiler.is_compiling
     written = len([p for p in adjoint.description.parameters if p.role == WRITTEN])
@@ -157,10 +185,7 @@ def torch_backward(torch: Any, of: Description, register: Callable[[Description]
         plain[-written:] = [grad.clone() for grad in plain[-written:]]
         return op(*plain)
 
-    def refuse(*_args: Any) -> Any:
-        raise RuntimeError(no_second_derivative(of.name))
-
-    function, _ = functions(torch, adjoint.description, functional, (refuse, False))
+    function, _ = functions(torch, adjoint.description, functional, (further, False))
 
     def backward(*given: Any) -> list[Any]:
         args = adjoint.arguments(given, None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import types
-import weakref
+from typing import NamedTuple
 
 from weft._weft import Dispatcher, interprets_kernels, typeof_value
+from weft.cuda._derived_kernel import DerivedKernel, shared_bytes
 from weft.cuda._jit import device_function
 
 TYPE_CHECKING = False
@@ -20,24 +21,19 @@ if TYPE_CHECKING:
 
     from weft._weft import Type
 
-# Options of the kernel that its adjoint kernel does not have. The kernel has raised its exceptions; its rules and
-# coarsening factors are for its own arguments and code.
-_DROPPED = {
-    "debug": False,
-    "exceptions": False,
-    "boundscheck": False,
-    "coarsen": None,
-    "coarsen_blocks": None,
-    "tune": False,
-    "launch": None,
-    "out": None,
-}
-
-# The derived kernels.
-_made: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
-
 # The elements of arrays that have derivatives.
 FLOATS = {"float32", "float64", "complex64", "complex128"}
+
+
+class _ForTypes(NamedTuple):
+    """The parameters of a kernel and its derived kernel, for arguments of some types."""
+
+    # The names of the parameters of the kernel.
+    params: tuple[str, ...]
+    # Those that have adjoints or tangents.
+    numbers: tuple[int, ...]
+    # The derived kernel; None if there are too few arguments.
+    derived: DerivedKernel | None
 
 
 class _Derived:
@@ -50,22 +46,35 @@ class _Derived:
     _what = "adjoint"
     _is_forward = False
 
-    def __init__(self, kernel: Dispatcher, wrt: tuple[str, ...] | None) -> None:
-        code = kernel.py_func.__code__
-        self._params = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        unknown = [name for name in wrt or () if name not in self._params]
-        if unknown:
-            msg = f"`{kernel.__name__}` has no parameter `{unknown[0]}`; its parameters are {', '.join(self._params)}"
-            raise ValueError(msg)
+    def __init__(self, kernel: Dispatcher | _Derived, wrt: tuple[str, ...] | None) -> None:
         self._kernel = kernel
         self._wrt = wrt
-        self._by_types: dict[tuple[Type, ...], tuple[int, ...]] = {}
-        self._by_numbers: dict[tuple[int, ...], Dispatcher] = {}
+        first = self._first
+        code = first.py_func.__code__
+        self._params = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known: tuple[str, ...] = self._params
+        for order in range(1, self._order):
+            known = (*known, *(_adjoint_name(name, order) for name in known))
+        unknown = [name for name in wrt or () if name not in known]
+        if unknown:
+            msg = f"`{first.__name__}` has no parameter `{unknown[0]}`; its parameters are {', '.join(known)}"
+            raise ValueError(msg)
+        self._by_types: dict[tuple[Type, ...], _ForTypes] = {}
+        self._by_numbers: dict[tuple[Dispatcher, tuple[int, ...]], DerivedKernel] = {}
 
     @property
-    def kernel(self) -> Dispatcher:
-        """The kernel that it is derived from."""
+    def kernel(self) -> Dispatcher | _Derived:
+        """The kernel that it is derived from, or the object, of a second derivative."""
         return self._kernel
+
+    @property
+    def _order(self) -> int:
+        return 1 if isinstance(self._kernel, Dispatcher) else 1 + self._kernel._order
+
+    @property
+    def _first(self) -> Dispatcher:
+        """The program's kernel."""
+        return self._kernel if isinstance(self._kernel, Dispatcher) else self._kernel._first
 
     def dispatcher(self, *args: Any) -> Dispatcher:
         """Give the derived kernel for arguments, to inspect its code.
@@ -82,8 +91,27 @@ class _Derived:
         CompileError
             weft cannot compile the kernel for these arguments.
         """
-        self._check_count(args)
-        return self._derived(self._numbers(args))
+        types = tuple(map(typeof_value, args))
+        return self._checked(types)[1].dispatcher(types)[0]
+
+    def explain(self, *args: Any) -> str:
+        """Say which memory a launch takes beside its arguments, and which variants of the kernel it runs.
+
+        Parameters
+        ----------
+        *args
+            Arguments of the kernel.
+
+        Raises
+        ------
+        TypeError
+            The kernel takes another number of arguments.
+        CompileError
+            weft cannot compile the kernel for these arguments.
+        """
+        types = tuple(map(typeof_value, args))
+        known, derived = self._checked(types)
+        return derived.explained(types, known.params)
 
     def __getitem__(self, configuration: Any) -> _Launcher:
         return _Launcher(self, configuration)
@@ -94,62 +122,87 @@ class _Derived:
 
     def __repr__(self) -> str:
         wrt = "" if self._wrt is None else f", wrt={self._wrt!r}"
-        return f"<{self._what} kernel of {self._kernel.__name__}({', '.join(self._params)}){wrt}>"
+        of: Any = self._kernel
+        if isinstance(of, Dispatcher):
+            of = f"{of.__name__}({', '.join(self._params)})"
+        return f"<{self._what} kernel of {of}{wrt}>"
 
     def _names(self, args: tuple[Any, ...]) -> tuple[str, ...]:
-        self._check_count(args)
-        return tuple(self._params[number] for number in self._numbers(args))
+        known, _ = self._checked(tuple(map(typeof_value, args)))
+        return tuple(known.params[number] for number in known.numbers)
 
-    def _check_count(self, args: Sequence[Any]) -> None:
-        if len(args) != len(self._params):
-            msg = f"`{self._kernel.__name__}` takes {len(self._params)} arguments, not {len(args)}"
+    def _checked(self, types: tuple[Type, ...]) -> tuple[_ForTypes, DerivedKernel]:
+        """Give the parameters and the derived kernel for arguments of some types, and check their number."""
+        known = self._for_types(types)
+        if known.derived is None or len(types) != len(known.params):
+            msg = f"`{self._first.__name__}` takes {len(known.params)} arguments, not {len(types)}"
             raise TypeError(msg)
+        return known, known.derived
 
-    def _numbers(self, args: Sequence[Any]) -> tuple[int, ...]:
-        """Give the numbers of the parameters that have adjoints or tangents."""
-        types = tuple(map(typeof_value, args))
+    def _for_types(self, types: tuple[Type, ...]) -> _ForTypes:
+        """Give the parameters for arguments that begin with some types, and those that have adjoints or tangents."""
         known = self._by_types.get(types)
-        if known is None:
-            known = self._by_types[types] = tuple(self._chosen(types))
+        if known is not None:
+            return known
+        kernel, params = self._subject(types)
+        if len(types) < len(params):
+            return _ForTypes(params, (), None)
+        numbers = tuple(self._chosen(kernel, params, types[: len(params)]))
+        derived = self._by_numbers.get((kernel, numbers))
+        if derived is None:
+            missing = [name for name in self._wrt or () if name not in params]
+            if missing:
+                msg = f"`{missing[0]}` is no parameter of {self._kernel!r} for these types: {', '.join(params)}"
+                raise ValueError(msg)
+            wrt = [params.index(name) for name in self._wrt or ()]
+            derived = self._by_numbers[kernel, numbers] = DerivedKernel(kernel, numbers, wrt, self._is_forward)
+        known = self._by_types[types] = _ForTypes(params, numbers, derived)
         return known
 
-    def _chosen(self, types: tuple[Type, ...]) -> list[int]:
+    def _subject(self, types: tuple[Type, ...]) -> tuple[Dispatcher, tuple[str, ...]]:
+        """Give the kernel whose derivative it is, and the names of its parameters."""
+        if isinstance(self._kernel, Dispatcher):
+            return self._kernel, self._params
+        inner = self._kernel._for_types(types)
+        order = self._kernel._order
+        added = (_adjoint_name(inner.params[number], order) for number in inner.numbers)
+        plain = self._first if inner.derived is None else inner.derived.plain
+        return plain, (*inner.params, *added)
+
+    def _chosen(self, kernel: Dispatcher, params: tuple[str, ...], types: tuple[Type, ...]) -> list[int]:
         has_derivative = [_has_derivative(ty) for ty in types]
         if self._wrt is None:
             return [number for number, has in enumerate(has_derivative) if has]
-        effects = self._kernel.effects(types)
+        effects = list(kernel.effects(types).values())
         return [
             number
-            for number, name in enumerate(self._params)
-            if name in self._wrt or (has_derivative[number] and effects[name].writes)
+            for number, name in enumerate(params)
+            if name in self._wrt or (has_derivative[number] and effects[number].writes)
         ]
 
-    def _derived(self, numbers: tuple[int, ...]) -> Dispatcher:
-        known = self._by_numbers.get(numbers)
-        if known is None:
-            wrt = [self._params.index(name) for name in self._wrt or ()]
-            known = derived_kernel(self._kernel, numbers, wrt, has_old_contents=True, is_forward=self._is_forward)
-            self._by_numbers[numbers] = known
-        return known
-
     def _launch(self, configuration: Any, args: tuple[Any, ...]) -> None:
-        count = len(self._params)
-        if len(args) < count:
-            self._check_count(args)
-        numbers = self._numbers(args[:count])
-        if len(args) - count != len(numbers):
-            names = ", ".join(f"`{self._params[number]}`" for number in numbers)
+        known = self._for_types(tuple(map(typeof_value, args)))
+        name, count = self._first.__name__, len(known.params)
+        if known.derived is None:
+            msg = f"`{name}` takes {count} arguments, not {len(args)}"
+            raise TypeError(msg)
+        if len(args) - count != len(known.numbers):
+            names = ", ".join(f"`{known.params[number]}`" for number in known.numbers)
             msg = (
-                f"the {self._what} kernel of `{self._kernel.__name__}` takes its {count} arguments and {len(numbers)} "
+                f"the {self._what} kernel of `{name}` takes its {count} arguments and {len(known.numbers)} "
                 f"{self._what}s, of {names}: got {len(args) - count} {self._what}s"
             )
             raise TypeError(msg)
-        for number, given in zip(numbers, args[count:], strict=True):
-            _check_given(self._what, self._params[number], args[number], given)
+        for number, given in zip(known.numbers, args[count:], strict=True):
+            _check_given(self._what, known.params[number], args[number], given)
         if isinstance(configuration, tuple) and len(configuration) > 3:
             grid, block, stream, shared, *rest = configuration
-            configuration = (grid, block, stream, shared_bytes(shared), *rest)
-        self._derived(numbers)[configuration](*args)
+            configuration = (grid, block, stream, self._shared_bytes(shared), *rest)
+        known.derived.launch(configuration, args)
+
+    def _shared_bytes(self, given: Any) -> Any:
+        inner = given if isinstance(self._kernel, Dispatcher) else self._kernel._shared_bytes(given)
+        return shared_bytes(inner)
 
 
 class Vjp(_Derived):
@@ -222,7 +275,7 @@ class _Launcher:
         self._derived._launch(self._configuration, args)
 
 
-def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
+def vjp(kernel: Dispatcher | Vjp | Jvp, wrt: str | Sequence[str] | None = None) -> Vjp:
     """Make the adjoint kernel of a kernel: its vector-Jacobian product, for gradients in reverse mode.
 
     The adjoint kernel takes the kernel's arguments and then their adjoints, in the order of the parameters. The adjoint
@@ -235,10 +288,14 @@ def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
     It writes none of the kernel's arguments. An array that the kernel updates in place must have the contents from
     before the kernel's launch, if the gradients need them: ``y[i] = math.sin(y[i])``.
 
+    A launch allocates memory, and waits for a kernel that counts it, if the gradients need values of loops without a
+    constant bound; ``explain(*args)`` says so.
+
     Parameters
     ----------
     kernel
-        The kernel. It must have no races; neither its arguments nor the adjoints may overlap.
+        The kernel. It must have no races; neither its arguments nor the adjoints may overlap. An object of `vjp` or
+        `jvp` gives second derivatives.
     wrt
         The names of the parameters whose gradients are computed; by default all arrays and scalars of float32 and
         float64, and arrays of complex numbers. Arrays that the kernel writes always have adjoints.
@@ -273,7 +330,7 @@ def vjp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Vjp:
     return Vjp(_differentiable("vjp", kernel), _tuple(wrt))
 
 
-def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
+def jvp(kernel: Dispatcher | Vjp | Jvp, wrt: str | Sequence[str] | None = None) -> Jvp:
     """Make the tangent kernel of a kernel: its Jacobian-vector product, for derivatives in forward mode.
 
     The tangent kernel takes the kernel's arguments and then their tangents, in the order of the parameters. The tangent
@@ -284,7 +341,8 @@ def jvp(kernel: Dispatcher, wrt: str | Sequence[str] | None = None) -> Jvp:
     Parameters
     ----------
     kernel
-        The kernel. Neither its arguments nor the tangents may overlap.
+        The kernel. Neither its arguments nor the tangents may overlap. An object of `vjp` or `jvp` gives second
+        derivatives: of `vjp`, products with the Hessian.
     wrt
         The names of the parameters that have tangents; by default all arrays and scalars of float32 and float64, and
         arrays of complex numbers. Others are constants. Arrays that the kernel writes always have tangents.
@@ -372,7 +430,7 @@ def custom_vjp(function: Callable[..., Any] | None = None, backward: Callable[..
         return lambda function: custom_vjp(function, rule)
     own = _device("function", function)
     made = Dispatcher(
-        own.py_func, own.targetoptions, own.declared_signatures, own.given_source, own.cached_source, None, rule
+        own.py_func, own.targetoptions, own.declared_signatures, own.given_source, own.cached_source, (), rule
     )
     functools.update_wrapper(made, own.py_func)
     return made
@@ -391,8 +449,10 @@ def _device(name: str, function: Callable[..., Any]) -> Dispatcher:
     return function
 
 
-def _differentiable(name: str, kernel: Dispatcher) -> Dispatcher:
+def _differentiable(name: str, kernel: Any) -> Any:
     given: Any = kernel
+    if isinstance(given, _Derived):
+        return given
     if not isinstance(given, Dispatcher) or given.device:
         msg = f"{name}() takes a kernel, not {given!r}"
         raise TypeError(msg)
@@ -402,61 +462,13 @@ def _differentiable(name: str, kernel: Dispatcher) -> Dispatcher:
     return kernel
 
 
+def _adjoint_name(param: str, order: int) -> str:
+    """Give the name of the adjoint of a parameter, of a derivative of some order, as the compiler does."""
+    return f"{param}.adjoint" if order == 1 else f"{param}.adjoint{order}"
+
+
 def _tuple(wrt: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return (wrt,) if isinstance(wrt, str) else None if wrt is None else tuple(wrt)
-
-
-def derived_kernel(
-    kernel: Dispatcher,
-    numbers: Sequence[int],
-    wrt: Sequence[int] = (),
-    *,
-    has_old_contents: bool = False,
-    is_forward: bool = False,
-) -> Dispatcher:
-    """Make the adjoint kernel with adjoints of some parameters, which are its last parameters.
-
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    numbers
-        The parameters that have adjoints.
-    wrt
-        Those whose gradients are requested: it is an error if a derivative by one of them reaches no output.
-    has_old_contents
-        Arguments that the kernel writes have the contents from before the kernel's launch.
-    is_forward
-        Make the tangent kernel, with tangents instead of adjoints.
-
-    Raises
-    ------
-    NotImplementedError
-        The kernel is a derived one.
-    """
-    if kernel in _made:
-        msg = f"`{kernel.__name__}` is an adjoint or tangent kernel: second derivatives are not supported"
-        raise NotImplementedError(msg)
-    options = {**kernel.targetoptions, **_DROPPED}
-    made = Dispatcher(
-        kernel.py_func,
-        options,
-        [],
-        kernel.given_source,
-        kernel.cached_source,
-        (list(numbers), list(wrt), has_old_contents, is_forward),
-    )
-    functools.update_wrapper(made, kernel.py_func)
-    _made.add(made)
-    return made
-
-
-def shared_bytes(given: Any) -> Any:
-    """Give the dynamic shared memory of a launch of a derived kernel: the kernel's, and that of the adjoints."""
-    if not hasattr(given, "__index__") or (count := given.__index__()) < 0:
-        # The launch raises the error.
-        return given
-    return -(-count // 16) * 16 + count
 
 
 def _has_derivative(ty: Type) -> bool:

@@ -174,9 +174,11 @@ impl Inner {
             return Ok(None);
         }
         let LaunchSize { grid, block, mut shared_bytes } = size;
-        if self.dispatcher.get().jit.code.derivative.is_some() {
+        let mut derivative = self.dispatcher.get().jit.code.derivative.as_ref();
+        while let Some(Derivative { inner, .. }) = derivative {
             shared_bytes = Derivative::shared_bytes(shared_bytes)
                 .ok_or_else(|| format!("{shared_bytes} bytes of shared memory are too many for an adjoint kernel"))?;
+            derivative = inner.as_deref();
         }
         Ok(Some(LaunchConfig { grid, block, shared_bytes, cluster: LaunchConfig::ALONE }))
     }

@@ -203,7 +203,7 @@ class Tape:
                     self._add(Unseen(array, what))
 
     def _check(self, kernel: Dispatcher, args: Sequence[Any], plan: Plan) -> None:
-        name, params = kernel.__name__, kernel.py_func.__code__.co_varnames
+        name, params = kernel.__name__, plan.params
         taken: list[tuple[tuple[int, int], bool]] = []
         for number, arg in enumerate(args):
             writes = number in plan.writes

@@ -7,7 +7,8 @@ import functools
 import weakref
 
 from weft import _weft
-from weft.cuda._derivatives import FLOATS, derived_kernel, shared_bytes
+from weft.cuda._derivatives import FLOATS
+from weft.cuda._derived_kernel import DerivedKernel, shared_bytes
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._tape.memory import Adjoints, Contents, add, add_reduced, copied, overlap, range_of, zeros_like
 from weft.errors import CompileError
@@ -25,24 +26,26 @@ class Plan:
 
     def __init__(self, kernel: Dispatcher, types: tuple[Type, ...], arrays: tuple[int, ...]) -> None:
         self._kernel, self._types = kernel, types
-        self.writes = [number for number, effect in enumerate(kernel.effects(types).values()) if effect.writes]
+        effects = kernel.effects(types)
+        self.params = list(effects)
+        self.writes = [number for number, effect in enumerate(effects.values()) if effect.writes]
         # The parameters with adjoints: device arrays.
         self.numbers = [number for number in arrays if is_float_array(types[number])]
         self.has_outputs = any(number in self.writes for number in self.numbers)
 
     @functools.cached_property
-    def _derived(self) -> tuple[Dispatcher | None, list[int], Exception | None]:
+    def _derived(self) -> tuple[DerivedKernel | None, list[int], Exception | None]:
         types = self._types
         try:
-            derived = derived_kernel(self._kernel, self.numbers, has_old_contents=True)
-            effects = derived.effects((*types, *(types[number] for number in self.numbers)))
+            derived = DerivedKernel(self._kernel, self.numbers)
+            _, effects = derived.dispatcher(types)
         except (CompileError, NotImplementedError) as error:
             return None, [], error
         reads = [number for number, effect in enumerate(list(effects.values())[: len(types)]) if effect.reads]
         return derived, reads, None
 
     @property
-    def derived(self) -> Dispatcher:
+    def derived(self) -> DerivedKernel:
         """The adjoint kernel.
 
         Raises
@@ -135,7 +138,7 @@ class Launch:
             self.contents[number].view(arg) if number in self.contents else arg for number, arg in enumerate(self.args)
         ]
         shared = shared_bytes(self.shared)
-        derived[self.grid, self.block, self.stream, shared, self.cluster](*args, *given)
+        derived.launch((self.grid, self.block, self.stream, shared, self.cluster), (*args, *given))
         for view, fresh in added:
             add(view, fresh, self.stream)
 
