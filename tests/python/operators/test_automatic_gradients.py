@@ -131,11 +131,19 @@ def test_torch_transformations(torch, of_torch):
     torch.testing.assert_close(ours.grad, of_rows[0])
 
 
-def test_torch_has_no_second_derivative(torch, of_torch):
+def test_torch_second_derivatives(torch, of_torch):
     op, x, w = of_torch
+    assert torch.autograd.gradgradcheck(lambda x, w: op(x, w, 1.3), (x, w))
     (first,) = torch.autograd.grad(op(x, w, 1.3)[0].sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match=r'weft_tests::waves: backward="auto" has no second derivative'):
-        first.sum().backward()
+    (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r'weft_tests::waves: backward="auto" has no third derivative'):
+        second.sum().backward()
+
+
+def test_torch_second_derivatives_through_shared_memory(torch):
+    op = mirrored.as_torch_op("weft_tests::mirrored_twice", **MIRRORED)
+    x = torch.linspace(0.1, 2, 64, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(op, (x,))
 
 
 def test_jax_gradients_are_those_of_differences(jax):

@@ -518,33 +518,15 @@ def test_what_has_no_derivative_is_an_error_at_its_line():
 def test_what_cannot_be_computed_again_is_an_error_at_its_line():
     x, y = np.zeros(8), np.zeros(8)
 
-    def again(x):
-        x[0] = math.sin(x[0])
-        x[0] = math.sin(x[0])
+    def sweeps(x, y):
+        for _ in range(x.size):
+            for k in range(1, y.size):
+                y[k] = y[k] * math.sin(y[k - 1])
 
-    head, line = refused(again, x)
+    head, line = refused(sweeps, x, y)
     assert "E0403" in head
-    assert "the kernel overwrites elements of `x`" in head
-    assert line == "x[0] = math.sin(x[0])"
-
-    def product(x, y):
-        p = 1.0
-        for v in x:
-            p = p * v
-        y[0] = p
-
-    head, line = refused(product, x, y)
-    assert "the reverse sweep needs `p` of each iteration, but the trip count has no constant bound" in head
-    assert line == "p = p * v"
-
-    def long(x, y):
-        p = 1.0
-        for k in range(1000):
-            p = p * x[k % 8]
-        y[0] = p
-
-    head, line = refused(long, x, y)
-    assert "8000 bytes of each thread" in head
+    assert "the reverse sweep needs this element of `y` of each iteration, but it is in a nested loop" in head
+    assert line == "y[k] = y[k] * math.sin(y[k - 1])"
 
     def slot(count, x, y):
         at = cuda.atomic.add(count, 0, 1)

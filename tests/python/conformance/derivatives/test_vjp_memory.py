@@ -311,7 +311,35 @@ def test_dynamic_shared_memory(case):
     np.testing.assert_allclose(given["o"], (ahead - behind) / (2 * step), 1e-6, 1e-8 * np.abs(out).max())
 
 
+@cuda.jit
+def rolls(x, n, y):
+    tile = cuda.shared.array(8, np.float64)
+    i = cuda.threadIdx.x
+    tile[i] = x[i]
+    for _ in range(n):
+        cuda.syncthreads()
+        v = math.sin(tile[7 - i])
+        cuda.syncthreads()
+        tile[i] = v
+    y[i] = tile[i]
+
+
+@cuda.jit
+def overwrites(x, n, y):
+    tile = cuda.local.array(8, np.float64)
+    for k in range(8):
+        tile[k] = x[k]
+    s = 0.0
+    for k in range(n):
+        s += tile[k] * tile[k]
+    for k in range(8):
+        tile[k] = s
+    y[0] = tile[3]
+
+
 CASES = {
+    "rolls": (rolls, 1, 8, (uniform(8), 5, np.zeros(8)), ["y"]),
+    "overwrites": (overwrites, 1, 1, (uniform(8), 5, np.zeros(8)), ["y"]),
     "tiles": (tiles, (2, 3), (T, T), (uniform(19, 21), uniform(21, 13), np.zeros((19, 13))), ["out"]),
     "block_sums": (block_sums, 3, B, (uniform(80), np.zeros(3)), ["out"]),
     "block_norms": (block_norms, 3, B, (uniform(80), np.zeros(3)), ["out"]),
@@ -362,36 +390,6 @@ def test_what_is_not_supported_is_an_error_at_its_line():
     assert "a barrier under a condition that may differ in the block" in head
     assert line == "cuda.syncthreads()"
 
-    def rolls(x, n, y):
-        tile = cuda.shared.array(8, np.float64)
-        i = cuda.threadIdx.x
-        tile[i] = x[i]
-        for _ in range(n):
-            cuda.syncthreads()
-            v = math.sin(tile[7 - i])
-            cuda.syncthreads()
-            tile[i] = v
-        y[i] = tile[i]
-
-    head, line = refused(rolls, x, 5, y)
-    assert "the reverse sweep needs this element of `tile` of each iteration, but the trip count has no const" in head
-    assert line == "v = math.sin(tile[7 - i])"
-
-    def overwrites(x, n, y):
-        tile = cuda.local.array(8, np.float64)
-        for k in range(8):
-            tile[k] = x[k]
-        s = 0.0
-        for k in range(n):
-            s += tile[k] * tile[k]
-        for k in range(8):
-            tile[k] = s
-        y[0] = tile[3]
-
-    head, line = refused(overwrites, x, 5, y)
-    assert "this element of `tile`" in head
-    assert line == "s += tile[k] * tile[k]"
-
     def two_types(x, y):
         tile, order = cuda.shared.array(0, np.float64), cuda.shared.array(0, np.int32)
         tile[0] = x[0]
@@ -401,12 +399,6 @@ def test_what_is_not_supported_is_an_error_at_its_line():
     head, line = refused(two_types, x, y)
     assert "dynamic shared memory with elements of several types" in head
     assert line == "y[0] = tile[order[2]]"
-
-    def chosen_lane(x, y):
-        y[0] = cuda.shfl_sync(0xFFFFFFFF, x[0], 3)
-
-    head, line = refused(chosen_lane, x, y)
-    assert "a shuffle from any lane" in head
 
     def of_grid(x, y):
         y[0] = x[0]
