@@ -163,8 +163,11 @@ def test_jax_gradients_are_those_of_differences(jax):
     np.testing.assert_allclose(jax.vmap(jax.grad(loss))(rows), of_rows)
     with pytest.raises(TypeError, match=r'waves: backward="auto" needs the value of `a` when JAX traces the call'):
         jax.jit(jax.grad(lambda x, a: op(x, w, a)[0].sum()))(x, 1.3)
-    with pytest.raises(ValueError, match=r'waves: backward="auto" has no second derivative'):
-        jax.grad(lambda x: jax.grad(loss)(x).sum())(x)
+    check_grads(lambda x, w: op(x, w, 1.3), (x, w), 2, modes=["rev"])
+    check_grads(mirrored.as_jax_call(**MIRRORED), (jax.numpy.linspace(0.1, 2, 64),), 2, modes=["rev"])
+    second = jax.grad(lambda x: jax.grad(loss)(x).sum())
+    with pytest.raises(ValueError, match=r'waves.*: backward="auto" has no third derivative'):
+        jax.grad(lambda x: second(x).sum())(x)
 
 
 def test_jax_complex_numbers_and_integers(jax):

@@ -127,16 +127,10 @@ def _has_derivative(parameter: Parameter) -> bool:
     return parameter.kind == TENSOR and str(parameter.dtype) in FLOATS
 
 
-def no_second_derivative(name: str) -> str:
-    """Return the message about a gradient of an adjoint operator.
-
-    Parameters
-    ----------
-    name
-        The operator.
-    """
+def _no_third_derivative(name: str) -> str:
+    """Return the message about a gradient of the adjoint operator of an adjoint operator."""
     return (
-        f'{name}: backward="auto" has no second derivative: give the operator a backward= function of differentiable '
+        f'{name}: backward="auto" has no third derivative: give the operator a backward= function of differentiable '
         "operations"
     )
 
@@ -158,11 +152,7 @@ def torch_backward(torch: Any, of: Description, register: Callable[[Description]
     first = Adjoint(of)
 
     def refuse(*_args: Any) -> Any:
-        msg = (
-            f'{of.name}: backward="auto" has no third derivative: give the operator a backward= function of '
-            "differentiable operations"
-        )
-        raise RuntimeError(msg)
+        raise RuntimeError(_no_third_derivative(of.name))
 
     @functools.cache
     def of_second() -> Any:
@@ -198,7 +188,7 @@ def _torch_function(torch: Any, adjoint: Adjoint, register: Any, functions: Any,
     return backward_of_results if adjoint.takes_results else backward
 
 
-def jax_backward(jax: Any, of: Description, make: Callable[[Description], Any]) -> Any:
+def jax_backward(jax: Any, of: Description, make: Callable[[Description, Any], Any]) -> Any:
     """Return the function for the gradients of a call of JAX.
 
     Parameters
@@ -208,18 +198,37 @@ def jax_backward(jax: Any, of: Description, make: Callable[[Description], Any]) 
     of
         The call.
     make
-        Makes a call of JAX.
+        Makes a call of JAX of a description and of the function for its gradients.
     """
-    adjoint = Adjoint(of)
-    call = make(adjoint.description)
+    first = Adjoint(of)
+
+    @functools.cache
+    def of_second() -> Any:
+        return _jax_function(jax, Adjoint(first.description, first), make, refuse)
+
+    def refuse(*_given: Any) -> Any:
+        raise ValueError(_no_third_derivative(of.name))
+
+    def further(*given: Any, results: Any) -> Any:
+        return of_second()(*given, results=results)
+
+    return _jax_function(jax, first, make, further)
+
+
+def _jax_function(jax: Any, adjoint: Adjoint, make: Callable[[Description, Any], Any], further: Any) -> Any:
+    """Return the function for the gradients of a call, and of these by a further one."""
+    of = adjoint.of
+    call = make(adjoint.description, further)
     roles = [p.role for p in adjoint.description.parameters if p.role != READ]
+    # A call also returns the arrays that it writes. Those of an adjoint call have no gradients.
+    returned_roles = [p.role for p in of.parameters if p.role != READ]
 
     def conjugate(value: Any) -> Any:
         return jax.numpy.conj(value) if jax.numpy.iscomplexobj(value) else value
 
     def backward(*given: Any, results: Any) -> list[Any]:
-        count = len(of.results)
-        grads = [conjugate(grad) for grad in given[:count]]
+        count = len(returned_roles)
+        grads = [conjugate(grad) for grad, role in zip(given[:count], returned_roles, strict=True) if role == RESULT]
         for parameter, value in zip(of.inputs, given[count:], strict=True):
             if parameter.kind != TENSOR and hasattr(value, "aval"):
                 msg = (

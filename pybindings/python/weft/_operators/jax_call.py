@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft._operators.automatic import jax_backward, no_second_derivative
+from weft._operators.automatic import jax_backward
 from weft._operators.description import (
     AUTO,
     BOOL,
@@ -53,9 +53,13 @@ def as_jax_call(
         msg = f"{name}: the kernel writes no array, so that a call of it has no result"
         raise ValueError(msg)
     if backward == AUTO:
-        derived = jax_backward(jax, description, lambda adjoint: JaxCall(jax, adjoint, None))
-        return JaxCall(jax, description, backward_of(name, derived), is_automatic=True)
+        derived = jax_backward(jax, description, functools.partial(_adjoint_call, jax))
+        return JaxCall(jax, description, backward_of(name, derived))
     return JaxCall(jax, description, backward_of(name, backward))
+
+
+def _adjoint_call(jax: Any, adjoint: Description, further: Any) -> JaxCall:
+    return JaxCall(jax, adjoint, backward_of(adjoint.name, further))
 
 
 def _jax(name: str) -> Any:
@@ -90,11 +94,8 @@ class JaxCall:
     returned. It works under `jax.jit`, `jax.vmap`, `jax.shard_map`, and `jax.grad` where it has a `backward`.
     """
 
-    def __init__(
-        self, jax: Any, description: Description, backward: Backward | None, *, is_automatic: bool = False
-    ) -> None:
+    def __init__(self, jax: Any, description: Description, backward: Backward | None) -> None:
         self.name = description.name
-        self._is_automatic = is_automatic
         self.kernel = description.kernel
         self.__name__ = description.kernel.__name__
         self.__doc__ = description.kernel.__doc__
@@ -130,8 +131,6 @@ class JaxCall:
             if "cannot be differentiated" not in str(error):
                 raise
             msg = f"{self.name}: the call has no backward, so that JAX cannot differentiate it: give as_jax_call one"
-            if self._is_automatic:
-                msg = no_second_derivative(self.name)
             raise ValueError(msg) from None
 
     def _call(self, static: Sequence[tuple[int, Any]], *arrays: Any) -> Any:
@@ -243,7 +242,8 @@ def _differentiable(jax: Any, description: Description, call: Any, backward: Bac
         return call(static, *arrays)
 
     def forward(static: Sequence[tuple[int, Any]], *arrays: Any) -> Any:
-        results = call(static, *arrays)
+        # Not the call itself: a second derivative is that of this function, too.
+        results = function(static, *arrays)
         return results, (arrays, results if backward[1] else None)
 
     def pull_back(static: Sequence[tuple[int, Any]], kept: Any, grads: Any) -> Any:
