@@ -12,7 +12,7 @@ use super::{
     activity::for_each_write,
     plan::{LoopPlan, Needed, Order},
     refusals::not_recomputable,
-    tape::{List, Node, Repeat},
+    tape::{List, Repeat, for_each_loop},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -57,32 +57,26 @@ impl Record {
     }
 }
 
-/// The loops of a list that store records.
-pub(super) fn storing<'a>(list: &'a List, plans: &[LoopPlan], found: &mut Vec<(&'a Repeat, u64)>) {
-    for node in list {
-        match node {
-            Node::Define { .. }
-            | Node::Unrepeatable { .. }
-            | Node::Exchange(_)
-            | Node::Call(_)
-            | Node::Store(_)
-            | Node::Add(_)
-            | Node::Barrier { .. } => {}
-            Node::If(branch) => {
-                storing(&branch.then, plans, found);
-                storing(&branch.otherwise, plans, found);
-            }
-            Node::Loop(repeat) => {
-                if let LoopPlan { order: Order::Backward(restored), .. } = &plans[repeat.id]
-                    && restored.stored.bytes() > 0
-                {
-                    found.push((repeat, restored.stored.bytes()));
-                }
-                storing(&repeat.head, plans, found);
-                storing(&repeat.body, plans, found);
-            }
+impl LoopPlan {
+    /// The bytes that an iteration stores in the scratch memory.
+    pub(super) fn record_bytes(&self) -> u64 {
+        match &self.order {
+            Order::Forward => 0,
+            Order::Backward(restored) => restored.stored.bytes(),
         }
     }
+}
+
+/// The loops of a list that store records, with the bytes of a record.
+pub(super) fn storing<'a>(list: &'a List, plans: &[LoopPlan]) -> Vec<(&'a Repeat, u64)> {
+    let mut found = Vec::new();
+    for_each_loop(list, &mut |repeat| {
+        let bytes = plans[repeat.id].record_bytes();
+        if bytes > 0 {
+            found.push((repeat, bytes));
+        }
+    });
+    found
 }
 
 /// Refuses trip counts that depend on sums whose rounding depends on the order of the threads: they may differ in the
@@ -101,7 +95,6 @@ pub(super) fn check(function: &Function, list: &List, counted: &Needed) -> Resul
 
 /// What the kernel that counts computes: the iterations of the loops that store records.
 pub(super) fn counted(list: &List, plans: &[LoopPlan]) -> Needed {
-    let mut loops = Vec::new();
-    storing(list, plans, &mut loops);
-    Needed { values: loops.into_iter().map(|(repeat, _)| repeat.count).collect(), ..Needed::default() }
+    let loops = storing(list, plans).into_iter();
+    Needed { values: loops.map(|(repeat, _)| repeat.count).collect(), ..Needed::default() }
 }

@@ -236,11 +236,13 @@ fn defined(list: &List, values: &mut Values) {
     let mut all = BTreeMap::new();
     definitions(list, &mut all);
     values.extend(all.into_keys());
-    counts(list, values);
+    for_each_loop(list, &mut |repeat| {
+        values.insert(repeat.count);
+    });
 }
 
-/// The numbers of iterations of the loops of a list.
-fn counts(list: &List, values: &mut Values) {
+/// Calls `visit` on each loop of a list, an outer one first.
+pub(super) fn for_each_loop<'a>(list: &'a List, visit: &mut dyn FnMut(&'a Repeat)) {
     for node in list {
         match node {
             Node::Define { .. }
@@ -251,13 +253,13 @@ fn counts(list: &List, values: &mut Values) {
             | Node::Add(_)
             | Node::Barrier { .. } => {}
             Node::If(branch) => {
-                counts(&branch.then, values);
-                counts(&branch.otherwise, values);
+                for_each_loop(&branch.then, visit);
+                for_each_loop(&branch.otherwise, visit);
             }
             Node::Loop(repeat) => {
-                values.insert(repeat.count);
-                counts(&repeat.head, values);
-                counts(&repeat.body, values);
+                visit(repeat);
+                for_each_loop(&repeat.head, visit);
+                for_each_loop(&repeat.body, visit);
             }
         }
     }

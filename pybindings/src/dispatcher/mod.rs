@@ -143,6 +143,9 @@ impl Jitted for Dispatcher {
     }
 }
 
+/// The fields of a [`Derivative`], but for the inner one, and the number of its scratch memory.
+type GivenDerivative = (Vec<u32>, Vec<u32>, bool, bool, u8);
+
 #[pymethods]
 impl Dispatcher {
     #[new]
@@ -153,7 +156,7 @@ impl Dispatcher {
         signatures: Vec<Bound<'_, Signature>>,
         source: Option<String>,
         kept: Option<Py<PyAny>>,
-        derivatives: Vec<(Vec<u32>, Vec<u32>, bool, bool, u8)>,
+        derivatives: Vec<GivenDerivative>,
         backward: Option<Py<Self>>,
     ) -> PyResult<Self> {
         let py = options.py();

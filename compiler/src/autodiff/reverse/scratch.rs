@@ -45,8 +45,7 @@ impl Emitter<'_> {
 
     /// Begins the stack, if a loop stores records.
     pub(super) fn begin_stack(&mut self, list: &List) {
-        let mut loops = Vec::new();
-        storing(list, &self.plan.loops, &mut loops);
+        let loops = storing(list, &self.plan.loops);
         let Some(data) = self.tape.arrays.scratch().filter(|_| !loops.is_empty()) else { return };
         let span = self.function.span;
         let in_block = self.number_of_thread();
@@ -90,8 +89,7 @@ impl Emitter<'_> {
     /// Emits the kernel that counts: its first element of the scratch memory becomes the most bytes that a thread needs.
     pub(super) fn count(&mut self, list: &List) {
         let span = self.function.span;
-        let mut loops = Vec::new();
-        storing(list, &self.plan.loops, &mut loops);
+        let loops = storing(list, &self.plan.loops);
         let Some(data) = self.tape.arrays.scratch().filter(|_| !loops.is_empty()) else { return };
         let zero = self.int(0, span);
         let top = self.assigned_to_new("top", zero);
@@ -125,7 +123,8 @@ impl Emitter<'_> {
             return;
         };
         let span = repeat.span;
-        let (count, size) = (self.read(repeat.count, span), self.int(i128::from(self.record(repeat)), span));
+        let (count, size) =
+            (self.read(repeat.count, span), self.int(i128::from(self.plan.loops[repeat.id].record_bytes()), span));
         let bytes = self.binary(BinaryOp::Mul, count, size, span);
         let more = self.int(i128::from(ALIGN - 1), span);
         let bytes = self.binary(BinaryOp::Add, bytes, more, span);
@@ -139,15 +138,6 @@ impl Emitter<'_> {
         let most = self.read(local, span);
         let most = self.binary(BinaryOp::Max, most, bytes, span);
         self.push(StmtKind::Assign(local, most), span);
-    }
-
-    /// The bytes of a record of a loop.
-    fn record(&self, repeat: &Repeat) -> u64 {
-        use crate::autodiff::plan::Order;
-        match &self.plan.loops[repeat.id].order {
-            Order::Forward => 0,
-            Order::Backward(restored) => restored.stored.bytes(),
-        }
     }
 
     /// After the reverse of a loop.
