@@ -109,7 +109,21 @@ MODULES = {"weft.errors", "weft.numba.errors", "weft.types"}
 # kernels, and settings.
 ELSEWHERE = {
     *("CUDADispatcher", "CudaAPIError", "CudaDriverError", "CudaSupportError", "KernelRuntimeError", "LaunchError"),
-    *("errors", "types", "random", "config", "cg", "cluster", "coop", "mma", "fp8", "fp16", "bf16", "libdevice", "void"),
+    *(
+        "errors",
+        "types",
+        "random",
+        "config",
+        "cg",
+        "cluster",
+        "coop",
+        "mma",
+        "fp8",
+        "fp16",
+        "bf16",
+        "libdevice",
+        "void",
+    ),
 }
 
 
