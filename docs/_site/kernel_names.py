@@ -18,6 +18,7 @@ PACKAGE = Path(weft.__file__).parent
 STUBS = [
     ("cuda/_intrinsic_names.pyi", "weft.cuda"),
     ("cuda/cg.pyi", "weft.cuda.cg"),
+    ("cuda/cluster.pyi", "weft.cuda.cluster"),
     ("cuda/coop/block.pyi", "weft.cuda.coop.block"),
     ("cuda/coop/warp.pyi", "weft.cuda.coop.warp"),
     ("cuda/_random_names.pyi", "weft.cuda.random"),

@@ -476,6 +476,7 @@ def test_every_intrinsic_has_a_name_and_every_name_an_intrinsic() -> None:
         cuda.fp16,
         cuda.bf16,
         cuda.cg,
+        cuda.cluster,
         cuda.coop.block,
         cuda.coop.warp,
         cuda.libdevice,
