@@ -2,6 +2,7 @@
 without one condition of `tests/legality/conditions.txt`."""
 
 import numpy as np
+import pytest
 from harness import launch, run
 from host_memory import AtTheEnd
 from weft import cuda
@@ -107,6 +108,7 @@ def test_a_first_index_that_falls_along_y():
 # --- if_convert, extrema ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cpu
 def test_a_branch_around_a_load_past_the_end():
     @cuda.jit
     def kernel(x, out):
@@ -195,6 +197,7 @@ def test_an_accumulator_of_a_thread_that_returns():
     run(kernel, 1, 16, values(19, 9, 16, dtype=np.int32), np.zeros(16, np.int32))
 
 
+@pytest.mark.cpu
 def test_an_accumulator_that_some_iterations_skip():
     @cuda.jit
     def kernel(x, out, at):

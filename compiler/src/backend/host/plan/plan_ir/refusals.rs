@@ -194,7 +194,7 @@ impl Refusal {
             Self::StrideTooLarge => "the stride of the loop is not a constant that a strip could have".to_owned(),
             Self::TooLarge => "its code is too large to be duplicated".to_owned(),
             Self::NoTile => "it has few iterations, and the registers do not hold several rows".to_owned(),
-            Self::Streams => "it streams matrix rows, and carries few values from iteration to iteration".to_owned(),
+            Self::Streams => "it loads as many elements of matrix rows as each thread carries values".to_owned(),
             Self::CarriesNothing => "no thread carries a value from iteration to iteration".to_owned(),
             Self::Combination => {
                 "the strips that its exits, its accesses and its stride need exclude each other".to_owned()

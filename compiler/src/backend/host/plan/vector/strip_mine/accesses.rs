@@ -26,9 +26,9 @@ const MIN_MATRIX_ROW: i128 = 1024;
 /// registers.
 const MAX_CARRIED: u64 = 8;
 
-/// Whether all loops of some nodes access matrix rows as streams: in an iteration, they load no element again, and the
-/// context values that they access are at most [`MAX_CARRIED`] times as large as the elements that they load. A loop
-/// inside of a loop may load the same elements again.
+/// Whether all loops of some nodes access matrix rows as streams. In an iteration, they load at least as many elements as
+/// they change context values, and no element again, and the context values that they access are at most [`MAX_CARRIED`]
+/// times as large as these elements. A loop inside of a loop may load the same elements again.
 pub(super) fn all_stream(peeler: &Peeler<'_>, nodes: &[Node]) -> bool {
     let mut loops = Vec::new();
     outer_loops(nodes, &mut loops);
@@ -68,10 +68,11 @@ fn streams(peeler: &Peeler<'_>, values: &BTreeMap<LocalId, Option<ExprId>>, body
     let mut counts = BTreeSet::new();
     assigned_once(body, &mut counts);
     assigned_once(step, &mut counts);
-    let (mut carried, mut loaded) = (BTreeSet::<LocalId>::new(), Vec::<(ExprId, ExprId)>::new());
-    let mut loaded_bytes = 0;
+    let [mut carried, mut changed] = [const { BTreeSet::<LocalId>::new() }; 2];
+    let (mut loaded, mut loaded_bytes) = (Vec::<(ExprId, ExprId)>::new(), 0);
     for_each_segment_of_iteration(body, &mut |segment| {
         carried.extend(segment.load.iter().chain(&segment.store));
+        changed.extend(&segment.store);
         for_each_stmt(&segment.body, &mut |stmt| {
             for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
                 if let Class::Load(pointer) = function.class(id)
@@ -90,7 +91,8 @@ fn streams(peeler: &Peeler<'_>, values: &BTreeMap<LocalId, Option<ExprId>>, body
         .enumerate()
         .any(|(index, &(_, base))| loaded[..index].iter().any(|&(_, other)| same(function, base, other)));
     let carried_bytes: u64 = carried.iter().map(|&local| function.locals[local].ty.host_bytes()).sum();
-    !loaded.is_empty() && MAX_CARRIED * loaded_bytes >= carried_bytes && !is_loaded_again
+    let is_stream = loaded.len() >= changed.len() && MAX_CARRIED * loaded_bytes >= carried_bytes;
+    !loaded.is_empty() && is_stream && !is_loaded_again
 }
 
 /// Calls a function for the segments of one iteration of a loop, also for those in branches on which the block agrees.
