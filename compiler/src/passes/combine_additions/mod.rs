@@ -19,9 +19,10 @@
 //!
 //! Profitable if the lanes are likely to add to the same element: the index depends on no `threadIdx.x`. A GPU executes
 //! atomic operations on one element one after the other, in 2 to 4 ns each on an H200. `slides`
-//! has additions to adjacent elements.
+//! has additions to adjacent elements, `shared` those to shared memory.
 
 mod blocks;
+mod shared;
 mod slides;
 mod warps;
 
@@ -54,7 +55,7 @@ pub(super) fn run(module: &mut Module) {
     let mut body = std::mem::take(&mut function.body);
     if !escapes(&body).returns {
         let span = function.span;
-        let uniform = Uniform::of(&function, &body);
+        let uniform = Uniform::of(&function, &body, &[SpecialRegister::ThreadIdx(0), SpecialRegister::LaneId]);
         let mut combiner = Combiner {
             function: &mut function,
             module,
@@ -64,6 +65,7 @@ pub(super) fn run(module: &mut Module) {
             of_lane: BTreeSet::new(),
             span,
         };
+        combiner.share(&mut body);
         combiner.find_only_added_to(&body);
         let sums = combiner.sums(&mut body);
         combiner.find_copies(&body);
@@ -76,12 +78,15 @@ pub(super) fn run(module: &mut Module) {
     module.functions[kernel] = function;
 }
 
-/// Locals whose values are likely the same in all lanes of a warp: they depend on no `threadIdx.x`.
-struct Uniform(BTreeSet<LocalId>);
+/// Locals that depend on none of some special registers, except by branches.
+struct Uniform {
+    locals: BTreeSet<LocalId>,
+    registers: &'static [SpecialRegister],
+}
 
 impl Uniform {
-    fn of(function: &Function, body: &Block) -> Self {
-        let mut uniform = Self(function.locals.iter().map(|(local, _)| local).collect());
+    fn of(function: &Function, body: &Block, registers: &'static [SpecialRegister]) -> Self {
+        let mut uniform = Self { locals: function.locals.iter().map(|(local, _)| local).collect(), registers };
         loop {
             let mut varying = Vec::new();
             for_each_stmt(body, &mut |stmt| match stmt.kind {
@@ -98,11 +103,11 @@ impl Uniform {
                 | StmtKind::Continue
                 | StmtKind::Return(_) => {}
             });
-            let before = uniform.0.len();
+            let before = uniform.locals.len();
             for local in &varying {
-                uniform.0.remove(local);
+                uniform.locals.remove(local);
             }
-            if uniform.0.len() == before {
+            if uniform.locals.len() == before {
                 return uniform;
             }
         }
@@ -110,17 +115,18 @@ impl Uniform {
 
     fn has(&self, function: &Function, id: ExprId) -> bool {
         let mut has = true;
-        for_each_read(function, id, &mut |local| has &= self.0.contains(&local));
-        let is_of_lane = |kind: &ExprKind| {
-            matches!(kind, ExprKind::Special(SpecialRegister::ThreadIdx(0) | SpecialRegister::LaneId))
+        for_each_read(function, id, &mut |local| has &= self.locals.contains(&local));
+        let is_register = |kind: &ExprKind| {
+            if let ExprKind::Special(register) = kind { self.registers.contains(register) } else { false }
         };
-        has && !any_expr(function, id, &is_of_lane)
+        has && !any_expr(function, id, &is_register)
     }
 }
 
 struct Combiner<'a> {
     function: &'a mut Function,
     module: &'a mut Module,
+    /// What is likely the same in all lanes of a warp.
     uniform: Uniform,
     /// The arrays that the kernel accesses only by additions.
     only_added_to: BTreeSet<LocalId>,

@@ -147,10 +147,20 @@ impl Combiner<'_> {
 
     /// Emits a shuffle down; returns the local with the other lane's value.
     pub(super) fn shuffled(&mut self, value: LocalId, mask: ExprId, distance: i128, out: &mut Block) -> LocalId {
+        self.exchanged(value, mask, (Shuffle::Down, distance, LANES), out)
+    }
+
+    /// Emits a shuffle of a kind, distance or lane, and width; returns the local with the other lane's value.
+    pub(super) fn exchanged(
+        &mut self,
+        value: LocalId,
+        mask: ExprId,
+        (shuffle, by, width): (Shuffle, i128, i128),
+        out: &mut Block,
+    ) -> LocalId {
         let to = self.temp("other", self.function.locals[value].ty);
-        let (value, distance) = (self.read(value), self.int(distance, Type::I32));
-        let width = self.int(LANES, Type::I32);
-        out.push(self.op(Op::Shuffle(Shuffle::Down), vec![to], vec![mask, value, distance, width]));
+        let (value, by, width) = (self.read(value), self.int(by, Type::I32), self.int(width, Type::I32));
+        out.push(self.op(Op::Shuffle(shuffle), vec![to], vec![mask, value, by, width]));
         to
     }
 }
