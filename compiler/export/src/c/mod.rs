@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(offset_of!(HostContext, fault), 104);
         assert_eq!(offset_of!(HostContext, checks), 128);
         assert_eq!(offset_of!(HostContext, seen), 152);
-        assert_eq!(size_of::<HostContext>(), 176);
+        assert_eq!(size_of::<HostContext>(), 192);
         assert_eq!(offset_of!(HostConfig, watch), 32);
         assert_eq!(offset_of!(HostWatch, give_up), 16);
     }

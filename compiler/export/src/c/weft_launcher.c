@@ -508,12 +508,14 @@ struct context {
     uint32_t unwritten;
     const void *seen;
     void (*multiply)(void), (*copy)(void);
+    uint32_t cluster_rank, cluster_size;
+    uint8_t *const *cluster;
 };
 
 /* A test of the crate has the same numbers. */
 _Static_assert(offsetof(struct context, scratch) == 32 && offsetof(struct context, lowest) == 72, "the layout");
 _Static_assert(offsetof(struct context, fault) == 104 && offsetof(struct context, access) == 128, "the layout");
-_Static_assert(offsetof(struct context, seen) == 152 && sizeof(struct context) == 176, "the layout");
+_Static_assert(offsetof(struct context, seen) == 152 && sizeof(struct context) == 192, "the layout");
 _Static_assert(offsetof(struct config, watch) == 32 && offsetof(struct watch, give_up) == 16, "the layout");
 
 static uint32_t goes_on(const struct watch *watch) {
@@ -571,6 +573,7 @@ static void run_blocks(struct work *work) {
             .event = unreachable_call,
             .multiply = unreachable_call,
             .copy = unreachable_call,
+            .cluster_size = 1,
         };
         work->image->entry(&context);
     }
