@@ -136,13 +136,23 @@ struct Combiner<'a> {
     span: Span,
 }
 
-/// The address and the term of an addition of floats in global memory.
-fn addition(function: &Function, stmt: &Stmt) -> Option<(ExprId, ExprId)> {
+/// The address and the term of an addition of floats in a memory space.
+fn addition_in(function: &Function, stmt: &Stmt, space: Space) -> Option<(ExprId, ExprId)> {
     let StmtKind::Op { op: Op::Atomic { op: AtomicOp::Add, .. }, results, args } = &stmt.kind else { return None };
     let &[pointer, term] = args.as_slice() else { return None };
-    let is_float = |elem: Scalar| matches!(elem, Scalar::F32 | Scalar::F64);
-    let fits = matches!(function.exprs[pointer].ty, Type::Ptr(elem, Space::Global) if is_float(elem));
+    let Type::Ptr(elem, of) = function.exprs[pointer].ty else { return None };
+    let fits = matches!(elem, Scalar::F32 | Scalar::F64) && of == space;
     (fits && results.is_empty()).then_some((pointer, term))
+}
+
+/// The address and the term of an addition of floats in global memory.
+fn addition(function: &Function, stmt: &Stmt) -> Option<(ExprId, ExprId)> {
+    addition_in(function, stmt, Space::Global)
+}
+
+/// Whether an address depends on a loaded value.
+fn reads_memory(function: &Function, pointer: ExprId) -> bool {
+    any_expr(function, pointer, &|kind| matches!(kind.class(), Class::Load(_)))
 }
 
 /// The parameter and the index of an address of one offset.

@@ -11,20 +11,15 @@
 //! Legal: an element that several threads access between two barriers is only added to there, because the kernel only loads
 //! it. The test at run time shows which lanes have the same index.
 //!
-//! Profitable because a GPU adds floats in shared memory by a loop of compare-and-swap, in which lanes with the same address
-//! take turns. Indices that depend on no `threadIdx.x` are those of rows, of 16 threads if the block may have two dimensions,
+//! Profitable because a GPU adds floats in shared memory by a loop of compare-and-swap, which serializes lanes with the same
+//! address. Indices that depend on no `threadIdx.x` are those of rows, of 16 threads if the block may have two dimensions,
 //! else of 32. Those that depend on no other index of the thread are those of columns. The adjoint of a product by tiles of 16 by
 //! 16 takes 0.33 of the time on an H200.
 
-use weft_artifact::Scalar;
-
-use super::{ALL_LANES, Combiner, LANES, Uniform};
-use crate::{
-    analysis::any_expr,
-    ir::{
-        AtomicOp, BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Shuffle, Space,
-        SpecialRegister, Stmt, StmtKind, Type, Vote, for_each_expr_of_block,
-    },
+use super::{ALL_LANES, Combiner, LANES, Uniform, addition_in, reads_memory};
+use crate::ir::{
+    BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Shuffle, Space, SpecialRegister, Stmt,
+    StmtKind, Type, Vote, for_each_expr_of_block,
 };
 
 /// Threads of a row of a block with two dimensions.
@@ -48,14 +43,10 @@ struct Shape {
 
 /// The index and the term of an addition of floats to an array in shared memory.
 fn addition(function: &Function, stmt: &Stmt) -> Option<(ExprId, ExprId)> {
-    let StmtKind::Op { op: Op::Atomic { op: AtomicOp::Add, .. }, results, args } = &stmt.kind else { return None };
-    let &[pointer, term] = args.as_slice() else { return None };
-    let is_float = |elem: Scalar| matches!(elem, Scalar::F32 | Scalar::F64);
-    let fits = matches!(function.exprs[pointer].ty, Type::Ptr(elem, Space::Shared) if is_float(elem));
+    let (pointer, term) = addition_in(function, stmt, Space::Shared)?;
     let Class::Address { base, by, .. } = function.class(pointer) else { return None };
-    let is_read = any_expr(function, pointer, &|kind| matches!(kind.class(), Class::Load(_)));
     let is_array = matches!(function.class(base), Class::Leaf(_)) && function.local(base).is_none();
-    (fits && results.is_empty() && is_array && !is_read).then_some((by, term))
+    (is_array && !reads_memory(function, pointer)).then_some((by, term))
 }
 
 impl Combiner<'_> {

@@ -18,11 +18,11 @@
 //! on an H200. Sums that slide over the iterations of a loop, one lane adding in each, are not: for a convolution of nine
 //! elements they took 1.15 of the time.
 
-use super::{ALL_LANES, Combiner, LANES, addition, element};
+use super::{ALL_LANES, Combiner, LANES, addition, element, reads_memory};
 use crate::{
-    analysis::{any_expr, for_each_read, same},
+    analysis::{for_each_read, same},
     ir::{
-        BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, Type,
+        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, SpecialRegister, Stmt, StmtKind, Type,
         for_each_stmt,
     },
 };
@@ -121,7 +121,7 @@ impl Combiner<'_> {
         let (pointer, _) = addition(self.function, stmt)?;
         let (param, index) = element(self.function, pointer)?;
         let is_elements = matches!(self.function.exprs[pointer].kind, ExprKind::Offset { scale: 1, .. });
-        let is_read = any_expr(self.function, pointer, &|kind| matches!(kind.class(), Class::Load(_)));
+        let is_read = reads_memory(self.function, pointer);
         let (terms, constant) = sum_of(self.function, index);
         let fits = is_elements && !is_read && self.is_only_added_to(pointer) && self.has_lane(&terms);
         fits.then_some((pointer, param, terms, constant))

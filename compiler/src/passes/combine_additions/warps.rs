@@ -2,12 +2,12 @@
 
 use weft_artifact::Scalar;
 
-use super::{ALL_LANES, Combiner, LANES, addition, element};
+use super::{ALL_LANES, Combiner, LANES, addition, element, reads_memory};
 use crate::{
-    analysis::{any_expr, for_each_read, same},
+    analysis::{for_each_read, same},
     ir::{
-        BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Shuffle, SpecialRegister, Stmt,
-        StmtKind, Type,
+        BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Op, Shuffle, SpecialRegister, Stmt, StmtKind,
+        Type,
     },
     source::Span,
 };
@@ -80,7 +80,7 @@ impl Combiner<'_> {
     fn delayed(&mut self, stmt: &Stmt, out: &mut Block) -> Option<Pending> {
         let (pointer, term) = addition(self.function, stmt)?;
         let (_, index) = element(self.function, pointer)?;
-        let is_read = any_expr(self.function, pointer, &|kind| matches!(kind.class(), Class::Load(_)));
+        let is_read = reads_memory(self.function, pointer);
         if is_read || !self.is_only_added_to(pointer) || !self.uniform.has(self.function, pointer) {
             return None;
         }
