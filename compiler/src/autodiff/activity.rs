@@ -13,7 +13,7 @@ use super::{
     build::{is_float, is_half},
     refusals::unsupported,
     rules::{self, Rule},
-    tape::{Carried, Exchange, Join, List, Node, Values, Write},
+    tape::{Carried, Exchange, Join, List, Node, Values, Write, for_each_loop},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -140,32 +140,19 @@ impl Activity {
 
     /// Refuses loops whose test's own values carry derivatives: their reverse after the loop is not supported.
     pub(super) fn check_loops(&self, function: &Function, arrays: &Arrays, list: &List) -> Result<(), Diagnostic> {
-        for node in list {
-            match node {
-                Node::Define { .. }
-                | Node::Unrepeatable { .. }
-                | Node::Exchange(_)
-                | Node::Call(_)
-                | Node::Store(_)
-                | Node::Add(_)
-                | Node::Barrier { .. } => {}
-                Node::If(branch) => {
-                    self.check_loops(function, arrays, &branch.then)?;
-                    self.check_loops(function, arrays, &branch.otherwise)?;
-                }
-                Node::Loop(repeat) => {
-                    if repeat.head.iter().any(|node| self.is_reversed(function, arrays, node)) {
-                        return Err(unsupported(
-                            repeat.span,
-                            "a loop whose condition computes values that its body uses",
-                            "compute them again in the body",
-                        ));
-                    }
-                    self.check_loops(function, arrays, &repeat.body)?;
-                }
+        let mut refused = None;
+        for_each_loop(list, &mut |repeat| {
+            if refused.is_none() && repeat.head.iter().any(|node| self.is_reversed(function, arrays, node)) {
+                refused = Some(repeat.span);
             }
-        }
-        Ok(())
+        });
+        refused.map_or(Ok(()), |span| {
+            Err(unsupported(
+                span,
+                "a loop whose condition computes values that its body uses",
+                "compute them again in the body",
+            ))
+        })
     }
 
     /// Whether a value to be written has an adjoint.
