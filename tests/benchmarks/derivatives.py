@@ -20,7 +20,7 @@ from typing import Any
 
 import derivatives_kernels as kernels
 import numpy as np
-from reproducible import apart
+from reproducible import minimum_times
 from weft import cuda
 
 SIZES = ("tiny", "full")
@@ -143,7 +143,7 @@ def compared(prepared: Prepared) -> float:
     return worst
 
 
-def measured(name: str, case: Case, turns: int) -> dict[str, Any]:
+def measured(name: str, case: Case, repeats: int) -> dict[str, Any]:
     """The milliseconds of a case."""
     prepared = Prepared(case)
     row: dict[str, Any] = {"name": name}
@@ -154,7 +154,7 @@ def measured(name: str, case: Case, turns: int) -> dict[str, Any]:
     for _ in range(60):  # launches choose between coarsened variants
         prepared.adjoint()
     cuda.synchronize()
-    times = [seconds * 1e3 for seconds in apart(cuda, launches, turns)]
+    times = [seconds * 1e3 for seconds in minimum_times(cuda, launches, repeats)]
     return row | dict(zip(("forward", "adjoint", "by_hand"), times, strict=False))
 
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names of cases, with commas")
     parser.add_argument("--sizes", choices=SIZES, default="full")
-    parser.add_argument("--turns", type=int, default=5, help="runs of each version")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each version")
     asked = parser.parse_args()
     chosen = cases(asked.sizes)
     if asked.only:
@@ -177,14 +177,15 @@ def main() -> None:
     print("| kernel | kernel (ms) | adjoint (ms) | adjoint / kernel | by hand (ms) | adjoint / by hand |")
     print("|---|---|---|---|---|---|")
     for name, case in chosen.items():
-        row = measured(name, case, asked.turns)
+        row = measured(name, case, asked.repeats)
         rows.append(row)
         by_hand = f"{row['by_hand']:.3f} | {row['adjoint'] / row['by_hand']:.2f}" if "by_hand" in row else "|"
         cells = f"{row['forward']:.3f} | {row['adjoint']:.3f} | {row['adjoint'] / row['forward']:.2f}"
         print(f"| {name} | {cells} | {by_hand} |", flush=True)
     ratios = [row["adjoint"] / row["forward"] for row in rows]
     others = [row["adjoint"] / row["by_hand"] for row in rows if "by_hand" in row]
-    print(f"\nGeometric means: {mean(ratios):.2f} of the kernel, {mean(others):.2f} of the adjoint kernel by hand")
+    of_hand = f", {mean(others):.2f} of the adjoint kernel by hand" if others else ""
+    print(f"\nGeometric means: {mean(ratios):.2f} of the kernel{of_hand}")
     if folder := os.environ.get("OUT"):
         Path(folder, "derivatives.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

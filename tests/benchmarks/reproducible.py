@@ -61,7 +61,7 @@ def seconds(cuda: ModuleType, launch: Callable[[], None], count: int) -> float:
     return (time.process_time() - start) / count
 
 
-def apart(cuda: ModuleType, launches: list[Callable[[], None]], turns: int) -> list[float]:
+def minimum_times(cuda: ModuleType, launches: list[Callable[[], None]], repeats: int) -> list[float]:
     """The minimum time of each launch; runs alternate."""
     for launch in launches:
         launch()  # compiles
@@ -69,13 +69,13 @@ def apart(cuda: ModuleType, launches: list[Callable[[], None]], turns: int) -> l
     once = max(seconds(cuda, launch, 1) for launch in launches)
     count = max(1, min(MOST_LAUNCHES, int(TURN_S / max(once, 1e-6))))
     best = [math.inf] * len(launches)
-    for _ in range(turns):
+    for _ in range(repeats):
         for place, launch in enumerate(launches):
             best[place] = min(best[place], seconds(cuda, launch, count))
     return best
 
 
-def of_kernels(cuda: ModuleType, size: str, turns: int, only: list[str]) -> list[tuple[str, list[float]]]:
+def of_kernels(cuda: ModuleType, size: str, repeats: int, only: list[str]) -> list[tuple[str, list[float]]]:
     """Times of each kernel, plain and reproducible."""
     found = []
     for which in ("first", "second"):
@@ -86,12 +86,12 @@ def of_kernels(cuda: ModuleType, size: str, turns: int, only: list[str]) -> list
             args = [cuda.to_device(arg) if isinstance(arg, np.ndarray) else arg for arg in work.args]
             made = [case.make(each)[work.grid, work.block] for each in (cuda, Reproducible(cuda))]
             launches = [functools.partial(kernel, *args) for kernel in made]
-            found.append((case.name, apart(cuda, launches, turns)))
+            found.append((case.name, minimum_times(cuda, launches, repeats)))
             print(row(*found[-1]), flush=True)
     return found
 
 
-def of_sums(cuda: ModuleType, turns: int) -> list[tuple[str, list[float]]]:
+def of_sums(cuda: ModuleType, repeats: int) -> list[tuple[str, list[float]]]:
     """Times of sums of an array on the device."""
     found = []
     for dtype in (np.float32, np.float64):
@@ -99,7 +99,7 @@ def of_sums(cuda: ModuleType, turns: int) -> list[tuple[str, list[float]]]:
         out = cuda.device_array(1, dtype)
         sums = [cuda.Reduce(lambda a, b: a + b, reproducible=which) for which in (False, True)]
         launches = [functools.partial(total, array, res=out) for total in sums]
-        found.append((f"cuda.reduce of 2^24 {np.dtype(dtype).name}", apart(cuda, launches, turns)))
+        found.append((f"cuda.reduce of 2^24 {np.dtype(dtype).name}", minimum_times(cuda, launches, repeats)))
         print(row(*found[-1]), flush=True)
     return found
 
@@ -113,7 +113,7 @@ def main() -> None:
     """Measures and prints the table."""
     parser = argparse.ArgumentParser(description="kernels with and without reproducible=True")
     parser.add_argument("--only", help="names of kernels, with commas; `reduce` for the sums")
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=7)
     asked = parser.parse_args()
     from weft import cuda
 
@@ -122,12 +122,12 @@ def main() -> None:
     size = "cpu" if os.environ.get("WEFT_DEVICE") == "cpu" else "full"
     device = cuda.get_current_device()
     print(f"{device.name}\n\n| kernel | plain, ms | reproducible, ms | ratio |\n|---|---|---|---|")
-    found = of_kernels(cuda, size, asked.turns, only)
+    found = of_kernels(cuda, size, asked.repeats, only)
     ratios = [other / plain for _, (plain, other) in found]
     if ratios:
         print(f"| geometric mean of {len(ratios)} | | | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} |")
     if not only or "reduce" in only:
-        found += of_sums(cuda, asked.turns)
+        found += of_sums(cuda, asked.repeats)
     if os.environ.get("OUT"):
         figures = {name: {"plain_ms": plain * 1e3, "reproducible_ms": other * 1e3} for name, (plain, other) in found}
         Path(os.environ["OUT"], "reproducible.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
