@@ -62,21 +62,23 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | {"WEFT_CACHE": "off", "WEFT_CPU_THREADS": "2"} | {name: at for name, at in more.items() if at}
 
 
-def pytest(tests: list[str], plan: str, *flags: str, **more: str) -> Outcome:
-    """Runs nodes of pytest on the CPU until one fails."""
+def pytest(tests: list[str], plan: str, *flags: str, limit: int | None = SECONDS, **more: str) -> Outcome:
+    """Runs nodes of pytest on the CPU."""
     flags = ("-q", "--device", "cpu", "--tb=line", "-p", "no:cacheprovider", *flags)
-    return run([sys.executable, "-m", "pytest", *flags, *tests], tests, environment(WEFT_HOST_PLAN=plan, **more))
+    command = [sys.executable, "-m", "pytest", *flags, *tests]
+    return run(command, tests, environment(WEFT_HOST_PLAN=plan, **more), limit)
 
 
-def cargo(tests: list[str], **more: str) -> Outcome:
+def cargo(tests: list[str], limit: int | None = SECONDS, **more: str) -> Outcome:
     """Runs tests of weft-compiler."""
-    return run(["cargo", "test", "-q", "-p", "weft-compiler", "--lib", "--", *tests], tests, environment(**more))
+    command = ["cargo", "test", "-q", "-p", "weft-compiler", "--lib", "--", *tests]
+    return run(command, tests, environment(**more), limit)
 
 
-def run(command: list[str], tests: list[str], variables: dict[str, str]) -> Outcome:
-    """Runs tests. A crash, or no end in time, counts as the failure of the first test."""
+def run(command: list[str], tests: list[str], variables: dict[str, str], limit: int | None) -> Outcome:
+    """Runs tests. A crash, or no end within some seconds, counts as the failure of the first test."""
     try:
-        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return Outcome(tests[0], "does not end")
     if done.returncode == 0:
@@ -119,9 +121,9 @@ def log(path: Path) -> None:
     path.unlink(missing_ok=True)
     for plan in PLANS:
         # LLVM's optimizations do not change weft's plans.
-        outcome = pytest(SUITES, plan, WEFT_LOG_CONDITIONS=str(path), WEFT_HOST_OPT_LEVEL="0")
+        outcome = pytest(SUITES, plan, limit=None, WEFT_LOG_CONDITIONS=str(path), WEFT_HOST_OPT_LEVEL="0")
         print(f"{plan or 'the CPU of this machine'}: {outcome.failed or 'all tests pass'}", flush=True)
-    cargo(["backend::host"], WEFT_LOG_CONDITIONS=str(path))
+    cargo(["backend::host"], limit=None, WEFT_LOG_CONDITIONS=str(path))
 
 
 def find(conditions: list[Condition], path: Path) -> None:
