@@ -192,7 +192,7 @@ enum { STREAMS = 256 };
 typedef struct { unsigned step[STREAMS]; } clocks;
 struct graph;
 /* A stream under capture has a graph. A call that captures do not allow invalidates it. */
-struct stream { uint64_t handle; int blocking, live; clocks at; struct graph *captured; int invalid, mode; pthread_t by; };
+struct stream { uint64_t handle; int blocking, live, time; clocks at; struct graph *captured; int invalid, mode; pthread_t by; };
 static struct stream streams[STREAMS] = {{.blocking = 1, .live = 1}};
 static int n_streams = 1;
 static clocks host;
@@ -589,13 +589,13 @@ static void print(uint64_t *page, uint64_t number)
     head[0] += 8 * at;
 }
 
-/* Advances the clock of the events. */
-static void take_time(unsigned threads)
+/* Advances the clock of the events by the time of a launch. */
+static void take_time(void *stream, unsigned threads)
 {
     for (const char *at = getenv("FAKE_TIMES"); at && *at; at += strcspn(at, ","), at += *at == ',') {
         unsigned of, ms;
         if (sscanf(at, "%u:%u", &of, &ms) == 2 && of == threads)
-            records += ms;
+            pass_time(stream, ms, NULL);
     }
 }
 
@@ -617,7 +617,7 @@ result cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsig
         unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
         return captured(stream)->invalid ? INVALIDATED : capture_kernel(captured(stream)->captured, function, sizes, params);
     }
-    take_time(bx * by * bz);
+    take_time(stream, bx * by * bz);
     if (!strcmp(function->name, "fault")) {
         fault = ILLEGAL_ADDRESS;
         return OK;

@@ -43,12 +43,34 @@ result cuStreamQuery(void *stream)
     return OK;
 }
 
-/* An event is the number of earlier records, at intervals of a millisecond, and the work that it follows. */
-struct event { int record, timed; clocks at; struct stream *captured; };
-static _Atomic int records;
+/* An event is a time in milliseconds, and the work that it follows. Time passes by a millisecond at each record, and at
+ * each launch. Streams run at the same time: between two events of one stream, only its own work takes time. */
+struct event { int time, timed; struct stream *stream; int of_stream; clocks at; struct stream *captured; };
+static int time_now;
+
+static void pass_time(void *handle, int ms, struct event *event)
+{
+    pthread_mutex_lock(&order);
+    struct stream *stream = find_stream(handle);
+    time_now += ms;
+    stream->time += ms;
+    if (event)
+        event->time = time_now, event->of_stream = stream->time, event->stream = stream;
+    pthread_mutex_unlock(&order);
+}
+
 result cuEventCreate(struct event **event, unsigned flags) { ENTER(); *event = calloc(1, sizeof **event); (*event)->timed = !(flags & 2); return OK; }
 result cuEventDestroy_v2(struct event *event) { ENTER(); free(event); return OK; }
-result cuEventRecord(struct event *event, void *stream) { ENTER(); REFUSE(default_stream(stream)); if ((event->captured = captured(stream))) return OK; event->at = step(stream); event->record = ++records; return OK; }
+result cuEventRecord(struct event *event, void *stream)
+{
+    ENTER();
+    REFUSE(default_stream(stream));
+    if ((event->captured = captured(stream)))
+        return OK;
+    event->at = step(stream);
+    pass_time(stream, 1, event);
+    return OK;
+}
 
 static result event_call(struct event *event) { return event->captured ? end_capture(event->captured, CAPTURED_EVENT) : OK; }
 
@@ -87,8 +109,8 @@ result cuStreamWaitEvent(void *stream, struct event *event, unsigned flags)
 result cuEventElapsedTime(float *ms, struct event *start, struct event *end)
 {
     ENTER();
-    if (!start->record || !end->record || !start->timed || !end->timed)
+    if (!start->time || !end->time || !start->timed || !end->timed)
         return 400;
-    *ms = end->record - start->record;
+    *ms = start->stream == end->stream ? end->of_stream - start->of_stream : end->time - start->time;
     return OK;
 }
