@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,9 +34,14 @@ if TYPE_CHECKING:
     from suite import Case, Work
 
 FOLDER = Path(__file__).parent
-FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+TARGET_CPU = os.environ.get("WEFT_HOST_CPU", "native")
+"""All compilers generate code for this CPU: what one may not use, its peers do not use either."""
+FLAGS = ("-O3", f"-march={TARGET_CPU}", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 """A product and a sum may be contracted, as on both of weft's devices; `errno` and floating-point exceptions are not
 used. The order of sums is that of the source, except in loops marked with a reduction."""
+if "WEFT_HOST_CPU" in os.environ:
+    # Numba adds the features of the machine to those of the name, unless it is given others.
+    os.environ.update(NUMBA_CPU_NAME=TARGET_CPU, NUMBA_CPU_FEATURES="")
 
 NAMES = {  # of suite/, then of second/; those of the other sets are added in their packages
     "saxpy, one element a thread": "saxpy.saxpy",
