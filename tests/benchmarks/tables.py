@@ -272,7 +272,7 @@ def summary(records: dict[str, Any]) -> str:
             mean = math.exp(sum(map(math.log, over.values())) / len(over))
             rows.append(line("a launch", "`cuLaunchKernel` called from C", f"{mean:.2f} of its time",
                              f"{over[worst]:.2f}: {worst} arrays"))  # fmt: skip
-    for program, name in (("cpu", "first set"), ("cpu-second", "second set"), ("cpu-third", "third set")):
+    for program, name in CPU_SETS.items():
         if record := records.get(program):
             found = {row["kernel"]: cpu_ratio(row, "weft", "C") for row in record["figures"]["rows"]}
             known = {kernel: value for kernel, value in found.items() if value}
@@ -281,12 +281,16 @@ def summary(records: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
+CPU_SETS = {
+    "cpu": "first set", "cpu-second": "second set", "cpu-third": "third set", "cpu-fourth": "fourth set",
+    "cpu-kinds": "fifth set",
+}  # fmt: skip
 TABLES = {
-    "kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory, "cpu": cpu, "cpu-second": cpu,
-    "cpu-third": cpu,
+    "kernels": kernels, "kernels-second": kernels, "launch": launch, "memory": memory,
+    **dict.fromkeys(CPU_SETS, cpu),
 }  # fmt: skip
 COMMANDS = {
     "kernels-second": "kernels.py --set second --restrict", "cpu-second": "cpu.py --set second",
-    "cpu-third": "cpu.py --set third",
+    "cpu-third": "cpu.py --set third", "cpu-fourth": "cpu.py --set fourth", "cpu-kinds": "cpu.py --set kinds",
 }  # fmt: skip
 """The commands that measure figures whose name is not their program's."""
