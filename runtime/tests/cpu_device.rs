@@ -162,6 +162,7 @@ fn code_that_does_not_fit_is_refused() {
         below_bytes: 0,
         dynamic_offset: 100,
         x_axis: 0,
+        may_split_blocks: false,
         calls_runtime: false,
     });
     for (kernel, what) in [

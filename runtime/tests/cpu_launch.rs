@@ -303,6 +303,7 @@ fn blocks_whose_stacks_cannot_be_had_are_an_error() {
         below_bytes: 0,
         dynamic_offset: 0,
         x_axis: 0,
+        may_split_blocks: false,
         calls_runtime: false,
     });
     let artifact = artifact(count, kernel);

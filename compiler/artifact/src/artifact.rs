@@ -387,6 +387,9 @@ pub struct HostEntry {
     pub dynamic_offset: u64,
     /// The axis of a launch's grid and blocks that is exchanged with `x` before the code runs; 0 for none.
     pub x_axis: u8,
+    /// A block may run as several: the code computes the same for a launch with `blockDim.x` divided and `gridDim.x`
+    /// multiplied by a number, after the exchange of axes.
+    pub may_split_blocks: bool,
     /// The code calls [`HostContext::multiply`] or [`HostContext::copy`], or reads the cluster.
     pub calls_runtime: bool,
 }

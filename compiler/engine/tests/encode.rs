@@ -174,6 +174,7 @@ fn everything() -> Output {
         below_bytes: 6,
         dynamic_offset: 64,
         x_axis: 1,
+        may_split_blocks: true,
         calls_runtime: true,
     };
     let kernel = Kernel {

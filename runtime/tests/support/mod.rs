@@ -76,6 +76,7 @@ pub(crate) fn probe(n_slots: usize, dynamic_offset: u64, shared_bytes: u64) -> K
             below_bytes: 0,
             dynamic_offset,
             x_axis: 0,
+            may_split_blocks: false,
             calls_runtime: false,
         }),
     }

@@ -65,7 +65,7 @@ impl Encode for Tools {
 fields!(Param { name, ty, access });
 fields!(Access { reads, writes, accumulates });
 fields!(Assumptions { small, nonneg, disjoint, aligned, warps });
-fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis, calls_runtime });
+fields!(HostEntry { stack_bytes, call_bytes, below_bytes, dynamic_offset, x_axis, may_split_blocks, calls_runtime });
 fields!(Slot { source, ty });
 variants!(SlotSource { 0 => Argument { param, path, field }, 1 => Runtime(slot) });
 variants!(SlotField { 0 => Value, 1 => Real, 2 => Imag, 3 => Data, 4 => Shape(dim), 5 => Stride(dim), 6 => Start, 7 => Room, 8 => Least, 9 => Limit });

@@ -76,6 +76,7 @@ pub(super) fn emit(module: &Module, request: &Request, cpu: &HostCpu) -> Result<
         below_bytes: around,
         dynamic_offset: compiled.dynamic_offset,
         x_axis: compiled.x_axis,
+        may_split_blocks: compiled.may_split_blocks,
         calls_runtime: calls_runtime(module),
     };
     let artifact = Artifact {
@@ -154,6 +155,8 @@ struct Compiled {
     dynamic_offset: u64,
     /// The axis that is interchanged with `x`.
     x_axis: u8,
+    /// Whether a block may run as several.
+    may_split_blocks: bool,
     /// Whether each thread has its own stack.
     has_stacks: bool,
     depth: Depth,
@@ -342,13 +345,16 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     let mut code = code.into_iter();
     let Some(object) = code.next() else { return internal("LLVM emitted nothing") };
     let asm = code.next().map(|text| String::from_utf8_lossy(&text).into_owned());
-    let x_axis = match &strategy {
-        Strategy::Loops(plan, _) => plan.x_axis,
-        Strategy::Fibers(..) => 0,
+    let (x_axis, may_split_blocks) = match &strategy {
+        // Warps and rows as blocks have the block's shape in their plan.
+        Strategy::Loops(plan, _) => {
+            (plan.x_axis, plan.may_split_blocks && !plan.warp_blocks && !plan.row_blocks && !plan.has_barriers)
+        }
+        Strategy::Fibers(..) => (0, false),
     };
     let sites = recorder.map(|recorder| Arc::new(recorder.sites(module.sanitize, offsets)));
     let dynamic_offset = offsets.dynamic_offset;
-    Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, has_stacks, depth })
+    Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, may_split_blocks, has_stacks, depth })
 }
 
 /// The transformations before LLVM's code generator: [`shim::narrow_sums`] and [`shim::keep_quotients`].

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "calls code that was compiled at run time")]
 
 mod checked;
+mod split;
 
 use std::{
     any::Any,
@@ -123,6 +124,7 @@ impl Module for CpuModule {
             call_bytes: usize::try_from(layout.call_bytes).unwrap_or(usize::MAX),
             below_bytes: usize::try_from(layout.below_bytes).unwrap_or(usize::MAX),
             x_axis: usize::from(layout.x_axis),
+            may_split_blocks: layout.may_split_blocks && kernel.sanitize.is_none(),
             faults: kernel.faults.clone(),
             sanitized: kernel.sanitize.as_ref().map(|sites| Box::new((Arc::clone(sites), kernel.clone()))),
             cost: Cost::default(),
@@ -150,6 +152,8 @@ struct CpuKernel {
     below_bytes: usize,
     /// The axis that is exchanged with `x`.
     x_axis: usize,
+    /// A block may run as several along `x`.
+    may_split_blocks: bool,
     /// The faults that it reports.
     faults: Option<Arc<Faults>>,
     /// The sites of sanitized code, and its callbacks.
@@ -236,12 +240,20 @@ impl LoadedKernel for CpuKernel {
         if self.stack_bytes.is_none() || self.sanitized.is_some() {
             cluster = LaunchConfig::ALONE;
         }
-        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         // Three extents that were checked against the device's limits: at most 2^63.
-        let n_blocks = grid_x as u64 * grid_y as u64 * grid_z as u64;
+        let n_blocks = |grid: [u32; 3]| grid.into_iter().map(u64::from).product::<u64>();
+        let parts = if self.may_split_blocks {
+            split::parts_of_block(n_blocks(grid), block[0], self.shared.pool.n_threads())
+        } else {
+            1
+        };
+        // No overflow: a launch that is split has few blocks.
+        (grid[0], block[0]) = (grid[0] * parts, block[0] / parts);
+        let n_blocks = n_blocks(grid);
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
         let config = [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0];
-        let start = Start { config, cluster, n_blocks, cells, record: record.as_deref() };
+        let start = Start { config, cluster, n_blocks, is_split: parts > 1, cells, record: record.as_deref() };
         if let Some((sites, kernel)) = self.sanitized.as_deref() {
             return self.launch_checked(sites, kernel, &start, poll);
         }
@@ -268,6 +280,8 @@ struct Start<'a> {
     config: [u32; 8],
     cluster: [u32; 3],
     n_blocks: u64,
+    /// Its blocks are parts of the program's.
+    is_split: bool,
     cells: &'a [u64],
     record: Option<&'a Record>,
 }
@@ -296,9 +310,9 @@ impl CpuKernel {
     fn conclude(&self, launch: &Launch<'_>, start: &Start<'_>, ran: &Result<(), Error>) -> Result<(), Error> {
         print::flush();
         if let Some(culprit) = launch.together.invalid() {
-            // One thread of a coarsened kernel does the work of several, and exchanged axes have other linear numbers: these
-            // are none that the program knows.
-            let is_plain = self.limits.factors == Factors::NONE && self.x_axis == 0;
+            // One thread of a coarsened kernel does the work of several, exchanged axes have other linear numbers, and so do
+            // parts of blocks: these are none that the program knows.
+            let is_plain = self.limits.factors == Factors::NONE && self.x_axis == 0 && !start.is_split;
             let config = is_plain.then_some(&launch.config);
             let message = culprit.message(&self.limits.name, config);
             return Err(Error::new(ErrorKind::Launch, message));

@@ -777,8 +777,9 @@ fn permute(cx: &mut Cx) {
 }
 
 fn merge_neighbors(cx: &mut Cx) {
-    let Plan { module, effects, kernel, merge_extents, merged_size, .. } = &mut cx.plan;
-    *merge_extents = merge_blocks::extents(module, effects);
+    let Plan { module, effects, kernel, merge_extents, may_split_blocks, merged_size, .. } = &mut cx.plan;
+    let merging = merge_blocks::Merging::of(module, effects);
+    (*merge_extents, *may_split_blocks) = (merging.extents, merging.may_split);
     if permute_axes::reuses_lines(&module.functions[*kernel]) {
         *merged_size = MergedSize::Tile;
     }

@@ -168,6 +168,7 @@ impl Printer<'_> {
             self.line(if extents.is_empty() { "blocks may be merged" } else { "blocks may be merged if:" });
             self.flag(!extents.is_empty(), &if_extents);
         }
+        self.flag(plan.may_split_blocks, "blocks may be split");
         self.flag(plan.merged_size == MergedSize::LongRow, "rows of merged blocks may be long");
         self.flag(plan.merged_size == MergedSize::Tile, "merged blocks are tiles");
         self.flag(plan.has_barriers, "the program has barriers");

@@ -78,6 +78,7 @@ fn general(plan: &Plan) -> Vec<String> {
     line(plan.warp_blocks, "each warp runs as a block of its own");
     line(plan.row_blocks, "each row of a block runs as a block of its own");
     line(plan.merge_extents.is_some(), "neighboring blocks may run as one");
+    line(plan.may_split_blocks, "a block may run as several if a launch has few blocks");
     let axis = axis(plan.x_axis);
     line(plan.x_axis != 0, &format!("the threads along {axis} are innermost"));
     line(plan.outlines(), "each parallel region is a function of its own");

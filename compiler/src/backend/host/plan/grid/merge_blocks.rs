@@ -9,11 +9,19 @@
 //!   at the launch ([`extents`] returns it).
 //!
 //! Profitable because thread loops get longer: rows of 16 threads become rows of 1024 or more.
+//!
+//! The opposite is splitting: a launch with fewer blocks than the machine has cores runs each block as several, with a
+//! shorter `blockDim.x` and a larger `gridDim.x`. Legal if blocks may be merged for any `blockDim.x`, and if also
+//!
+//! - the kernel uses `blockDim.x` and `gridDim.x` only in `blockIdx.x * blockDim.x` and `gridDim.x * blockDim.x`;
+//! - it has no atomic operations: their order in one block does not change from launch to launch.
+//!
+//! The executor decides whether it is profitable: it knows the launch.
 
 use crate::{
     backend::host::plan::analysis::thread_order::may_move_all,
     ir::{
-        Arith, Base, BinaryOp, Class, Const, Effects, ExprId, Function, Leaf, LocalId, Module, SpecialRegister,
+        Arith, Base, BinaryOp, Class, Const, Effects, ExprId, Function, Leaf, LocalId, Module, Op, SpecialRegister,
         StmtKind, Type, for_each_expr, for_each_stmt,
     },
 };
@@ -31,6 +39,8 @@ enum Dependence {
     Grid,
     /// It is `blockDim.x`.
     Extent,
+    /// It is `gridDim.x`.
+    Count,
     /// `threadIdx.x`, possibly plus a value of [`Self::Grid`].
     Thread,
     /// `blockIdx.x`.
@@ -41,21 +51,47 @@ enum Dependence {
     Other,
 }
 
-/// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may not
-/// be merged.
-pub(crate) fn extents(module: &Module, effects: &[Effects]) -> Option<Extents> {
-    if effects.iter().any(|effects| effects.synchronizes()) || !legal!("merge_blocks.movable", may_move_all(module)) {
-        return None;
-    }
-    let mut extents = Extents::new();
-    for (_, function) in module.functions.iter() {
-        if !Walk::new(function, &mut extents).stays_in_grid() {
-            return None;
+/// Whether a launch's blocks may be merged and split.
+pub(crate) struct Merging {
+    /// The values that a launch's `blockDim.x` must be equal to for neighboring blocks to be merged; `None` if they may
+    /// not be merged.
+    pub(crate) extents: Option<Extents>,
+    /// Whether blocks may be split along `x`.
+    pub(crate) may_split: bool,
+}
+
+impl Merging {
+    pub(crate) fn of(module: &Module, effects: &[Effects]) -> Self {
+        let none = Self { extents: None, may_split: false };
+        if effects.iter().any(|effects| effects.synchronizes()) || !legal!("merge_blocks.movable", may_move_all(module))
+        {
+            return none;
         }
+        let (mut extents, mut sees_shape) = (Extents::new(), false);
+        for (_, function) in module.functions.iter() {
+            let mut walk = Walk::new(function, &mut extents);
+            if !walk.stays_in_grid() {
+                return none;
+            }
+            sees_shape |= walk.sees_shape;
+        }
+        extents.sort_unstable();
+        extents.dedup();
+        let may_split = legal!("merge_blocks.split-any-extent", extents.is_empty())
+            && legal!("merge_blocks.split-unseen-shape", !sees_shape)
+            && legal!("merge_blocks.split-no-atomics", !has_atomics(module));
+        Self { extents: (extents.len() < 2).then_some(extents), may_split }
     }
-    extents.sort_unstable();
-    extents.dedup();
-    (extents.len() < 2).then_some(extents)
+}
+
+fn has_atomics(module: &Module) -> bool {
+    let mut has = false;
+    for (_, function) in module.functions.iter() {
+        for_each_stmt(&function.body, &mut |stmt| {
+            has |= matches!(stmt.kind, StmtKind::Op { op: Op::Atomic { .. }, .. });
+        });
+    }
+    has
 }
 
 struct Walk<'a> {
@@ -65,16 +101,18 @@ struct Walk<'a> {
     /// By the expression's index, for the current `dependences`.
     known: Vec<Option<Dependence>>,
     extents: &'a mut Extents,
+    /// A value depends on `blockDim.x` or `gridDim.x` by itself.
+    sees_shape: bool,
 }
 
 impl<'a> Walk<'a> {
     fn new(function: &'a Function, extents: &'a mut Extents) -> Self {
         let dependences = vec![Dependence::Grid; function.locals.len()];
-        Self { function, dependences, known: vec![None; function.exprs.len()], extents }
+        Self { function, dependences, known: vec![None; function.exprs.len()], extents, sees_shape: false }
     }
 
     /// Whether a function depends on the position along `x` only through the thread's index in the grid.
-    fn stays_in_grid(mut self) -> bool {
+    fn stays_in_grid(&mut self) -> bool {
         let mut assigned = vec![0_u32; self.function.locals.len()];
         for_each_stmt(&self.function.body, &mut |stmt| {
             stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
@@ -96,11 +134,17 @@ impl<'a> Walk<'a> {
         }
         let mut stays = legal!("merge_blocks.stable", stable);
         self.known.fill(None);
+        self.sees_shape = false;
         for_each_stmt(&self.function.body, &mut |stmt| {
             let assigns = matches!(stmt.kind, StmtKind::Assign(..));
+            let assigned_once = matches!(stmt.kind, StmtKind::Assign(local, _) if assigned[local.index()] == 1);
             for root in stmt.kind.exprs() {
                 stays &= match self.dependence(root) {
-                    Dependence::Grid | Dependence::Extent => true,
+                    Dependence::Grid => true,
+                    Dependence::Extent | Dependence::Count => {
+                        self.sees_shape |= !assigned_once;
+                        true
+                    }
                     Dependence::Thread | Dependence::Block | Dependence::First => {
                         legal!("merge_blocks.index-parts", assigns)
                     }
@@ -120,10 +164,14 @@ impl<'a> Walk<'a> {
             return value;
         }
         match (self.dependences[local.index()], value) {
-            (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
+            (
+                Dependence::Grid | Dependence::Extent | Dependence::Count,
+                Dependence::Grid | Dependence::Extent | Dependence::Count,
+            ) => Dependence::Grid,
             (
                 Dependence::Grid
                 | Dependence::Extent
+                | Dependence::Count
                 | Dependence::Thread
                 | Dependence::Block
                 | Dependence::First
@@ -156,74 +204,71 @@ impl<'a> Walk<'a> {
             Class::Leaf(Leaf::Special(SpecialRegister::ThreadIdx(0))) => Dependence::Thread,
             Class::Leaf(Leaf::Special(SpecialRegister::BlockIdx(0))) => Dependence::Block,
             Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(0))) => Dependence::Extent,
+            Class::Leaf(Leaf::Special(SpecialRegister::GridDim(0))) => Dependence::Count,
             Class::Leaf(Leaf::Local(local)) => self.dependences[local.index()],
             Class::Leaf(_) => Dependence::Grid,
-            Class::Arith(Arith::Convert(a)) => match self.dependence(a) {
-                Dependence::Grid | Dependence::Extent if ty != Type::I64 && ty != Type::I32 => Dependence::Grid,
-                // A 32-bit value of these kinds is the register itself: `Thread` sums have 64 bits. A 32-bit product
-                // `First` may have wrapped.
-                dependence @ (Dependence::Grid | Dependence::Extent | Dependence::Thread | Dependence::Block)
-                    if ty == Type::I64 =>
-                {
-                    dependence
-                }
-                dependence @ (Dependence::Grid | Dependence::Extent | Dependence::Block) if ty == Type::I32 => {
-                    dependence
-                }
-                Dependence::Grid
-                | Dependence::Extent
-                | Dependence::Thread
-                | Dependence::Block
-                | Dependence::First
-                | Dependence::Other => Dependence::Other,
-            },
-            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => {
-                match (self.dependence(a), self.dependence(b)) {
-                    (Dependence::Block, Dependence::Extent) | (Dependence::Extent, Dependence::Block) => {
-                        Dependence::First
-                    }
-                    (Dependence::Block, Dependence::Grid) => self.by_constant(b),
-                    (Dependence::Grid, Dependence::Block) => self.by_constant(a),
-                    (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
-                    (
-                        Dependence::Grid
-                        | Dependence::Extent
-                        | Dependence::Thread
-                        | Dependence::Block
-                        | Dependence::First
-                        | Dependence::Other,
-                        _,
-                    ) => Dependence::Other,
-                }
-            }
-            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => {
-                match (self.dependence(a), self.dependence(b)) {
-                    (Dependence::Thread, Dependence::First) | (Dependence::First, Dependence::Thread) => {
-                        Dependence::Grid
-                    }
-                    (Dependence::Grid | Dependence::Extent, Dependence::Grid | Dependence::Extent) => Dependence::Grid,
-                    (dependence @ (Dependence::Thread | Dependence::First), Dependence::Grid | Dependence::Extent)
-                    | (Dependence::Grid | Dependence::Extent, dependence @ (Dependence::Thread | Dependence::First))
-                        if legal!("merge_blocks.wide-sum", ty == Type::I64)
-                            && legal!("merge_blocks.wrapping-sum", self.wraps(id)) =>
-                    {
-                        dependence
-                    }
-                    (
-                        Dependence::Grid
-                        | Dependence::Extent
-                        | Dependence::Thread
-                        | Dependence::Block
-                        | Dependence::First
-                        | Dependence::Other,
-                        _,
-                    ) => Dependence::Other,
-                }
-            }
+            Class::Arith(Arith::Convert(a)) => self.converted(a, ty),
+            Class::Arith(Arith::Binary(BinaryOp::Mul | BinaryOp::MulExact, a, b)) => self.product(a, b),
+            Class::Arith(Arith::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b)) => self.sum(id, a, b),
             Class::Arith(arith) => self.all_of_grid(&arith.operands()),
             Class::Address { base, by, .. } => self.all_of_grid(&[base, by]),
             Class::Load(pointer) => self.all_of_grid(&[pointer]),
         }
+    }
+
+    fn converted(&mut self, id: ExprId, to: Type) -> Dependence {
+        match self.dependence(id) {
+            // A 32-bit value of these kinds is the register itself: `Thread` sums have 64 bits. A 32-bit product `First`
+            // may have wrapped.
+            dependence @ (Dependence::Grid | Dependence::Extent | Dependence::Count | Dependence::Block)
+                if to == Type::I64 || to == Type::I32 =>
+            {
+                dependence
+            }
+            Dependence::Thread if to == Type::I64 => Dependence::Thread,
+            Dependence::Grid => Dependence::Grid,
+            Dependence::Extent | Dependence::Count => self.seen(),
+            Dependence::Thread | Dependence::Block | Dependence::First | Dependence::Other => Dependence::Other,
+        }
+    }
+
+    fn product(&mut self, a: ExprId, b: ExprId) -> Dependence {
+        match (self.dependence(a), self.dependence(b)) {
+            (Dependence::Block, Dependence::Extent) | (Dependence::Extent, Dependence::Block) => Dependence::First,
+            (Dependence::Count, Dependence::Extent) | (Dependence::Extent, Dependence::Count) => Dependence::Grid,
+            (Dependence::Block, Dependence::Grid) => self.by_constant(b),
+            (Dependence::Grid, Dependence::Block) => self.by_constant(a),
+            _ => self.all_of_grid(&[a, b]),
+        }
+    }
+
+    fn sum(&mut self, id: ExprId, a: ExprId, b: ExprId) -> Dependence {
+        match (self.dependence(a), self.dependence(b)) {
+            (Dependence::Thread, Dependence::First) | (Dependence::First, Dependence::Thread) => Dependence::Grid,
+            (
+                dependence @ (Dependence::Thread | Dependence::First),
+                Dependence::Grid | Dependence::Extent | Dependence::Count,
+            )
+            | (
+                Dependence::Grid | Dependence::Extent | Dependence::Count,
+                dependence @ (Dependence::Thread | Dependence::First),
+            ) if legal!("merge_blocks.wide-sum", self.function.exprs[id].ty == Type::I64)
+                && legal!("merge_blocks.wrapping-sum", self.wraps(id)) =>
+            {
+                // An extent in the sum is seen.
+                self.sees_shape |= [a, b]
+                    .into_iter()
+                    .any(|part| matches!(self.dependence(part), Dependence::Extent | Dependence::Count));
+                dependence
+            }
+            _ => self.all_of_grid(&[a, b]),
+        }
+    }
+
+    /// The dependence of a value that is computed from `blockDim.x` or `gridDim.x`.
+    fn seen(&mut self) -> Dependence {
+        self.sees_shape = true;
+        Dependence::Grid
     }
 
     /// Whether a sum is defined to wrap on overflow, so that it may be reassociated.
@@ -246,8 +291,18 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// `Grid` if all values are the same for all threads or depend on the index in the grid.
     fn all_of_grid(&mut self, ids: &[ExprId]) -> Dependence {
-        let of_grid = ids.iter().all(|&id| matches!(self.dependence(id), Dependence::Grid | Dependence::Extent));
-        if of_grid { Dependence::Grid } else { Dependence::Other }
+        let mut all = Dependence::Grid;
+        for &id in ids {
+            match self.dependence(id) {
+                Dependence::Grid => {}
+                Dependence::Extent | Dependence::Count => self.sees_shape = true,
+                Dependence::Thread | Dependence::Block | Dependence::First | Dependence::Other => {
+                    all = Dependence::Other;
+                }
+            }
+        }
+        all
     }
 }

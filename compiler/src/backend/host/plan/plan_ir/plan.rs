@@ -66,6 +66,8 @@ pub(crate) struct Plan {
     /// Neighboring blocks along `x` may be merged if `blockDim.x` equals each of these numbers. `None` if they never
     /// may.
     pub merge_extents: Option<Vec<i64>>,
+    /// A block may run as several with a shorter `blockDim.x`.
+    pub may_split_blocks: bool,
     /// The most threads of a merged block.
     pub merged_size: MergedSize,
     /// The loops with divergent exits.
@@ -110,6 +112,7 @@ impl Plan {
             fixed: Rematerializable::default(),
             polling: Polling::default(),
             merge_extents: None,
+            may_split_blocks: false,
             merged_size: MergedSize::LongRow,
             masked_loops: Vec::new(),
             quotients: None,

@@ -386,7 +386,7 @@ fn replace(
     kernel.plan.warp_regions.push(plan);
     // The region runs for the threads of one block of the launch.
     if !legal!("warp_regions.one-block", kernel.plan.merge_extents.is_none()) {
-        kernel.plan.merge_extents = None;
+        (kernel.plan.merge_extents, kernel.plan.may_split_blocks) = (None, false);
     }
     Ok(true)
 }
