@@ -174,6 +174,8 @@ pub struct Local {
     pub counts: bool,
     /// A parameter that points to memory that is constant while the kernel runs. The plan for the host sets it.
     pub never_written: bool,
+    /// A parameter whose value is one of `int32`, as launches are assumed to be small. The plan for the host sets it.
+    pub small: bool,
     /// It is only assigned from loads of shared memory that no thread writes between the barriers around them. The plan
     /// for the host sets it.
     pub broadcast: bool,
@@ -202,6 +204,7 @@ impl Local {
             nonneg: false,
             counts: false,
             never_written: false,
+            small: false,
             broadcast: false,
             offset: false,
         }

@@ -65,6 +65,7 @@ impl Magnitude<'_> {
             Class::Leaf(Leaf::Const(Const::Int(value))) => u128::BITS - value.unsigned_abs().leading_zeros(),
             Class::Leaf(Leaf::Local(local)) => match self.fixed.value(local) {
                 Some(value) => bits(value),
+                None if self.function.locals[local].small => i32::BITS,
                 None if is_extent(self.function, local) => EXTENT_BITS,
                 None => unknown,
             },

@@ -8,7 +8,7 @@
 //! except for rematerializable locals and uniformity, which [`form`] computes and no later pass invalidates.
 
 use crate::{
-    analysis::{Rematerializable, never_written},
+    analysis::{Interval, Rematerializable, argument_range, never_written},
     backend::host::plan::{
         analysis::{
             block_uniformity::{all_own, shared_by_block},
@@ -22,8 +22,8 @@ use crate::{
         loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
         normalize::{
             assigned_params::copy_assigned_params, broadcasts, if_convert, local_arrays, nest_conditions,
-            promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values, speculate_stores,
-            structurize,
+            normalize_loops, promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values,
+            speculate_stores, structurize,
         },
         plan_ir::{
             CountMasks, LANES, MAX_SEGMENTS, MergedSize, Plan, Runs, SplitBy, for_each_guard, for_each_segment,
@@ -39,7 +39,7 @@ use crate::{
         warp::{lower, regions as warp_regions},
     },
     inline,
-    ir::{Block, Function, LocalId, Module, SharedId, SharedKind, Stmt, StmtKind},
+    ir::{Block, Function, LocalId, Module, SharedId, SharedKind, Stmt, StmtKind, Type},
     normalize::{split_live_ranges, unroll},
     stop,
 };
@@ -362,6 +362,15 @@ pub(crate) const PASSES: &[Pass] = &[
         when: optimizes,
         run: |cx| structurize::with_steps(&cx.function, &mut cx.body),
         why_here: "after structurize, which removes the `continue`s that it rejects; before passes that recognize counters",
+    },
+    Pass {
+        name: "normalize_loops",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("loop-normalization"),
+        when: optimizes,
+        run: |cx| normalize_loops::normalize(&mut cx.function, &mut cx.body),
+        why_here: "after while_induction, which makes steps; before unroll and interchange, which need trip counts",
     },
     Pass {
         name: "unswitch_signs",
@@ -807,9 +816,19 @@ fn take_kernel(cx: &mut Cx) {
         }
     }
     copy_assigned_params(&mut function);
+    for index in 0..function.params.len() {
+        let param = function.params[index];
+        function.locals[param].small = has_small_value(module, &function, index);
+    }
     cx.body = std::mem::take(&mut function.body);
     cx.function = function;
     cx.is_taken = true;
+}
+
+/// Whether the value of a parameter of the kernel is one of `int32` in each launch.
+fn has_small_value(module: &Module, function: &Function, index: usize) -> bool {
+    let is_wide = function.locals[function.params[index]].ty == Type::I64;
+    is_wide && argument_range(module, function, index).within(Interval::of_type(Type::I32))
 }
 
 fn split_warps(cx: &mut Cx) {

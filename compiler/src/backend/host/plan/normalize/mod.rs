@@ -5,6 +5,7 @@ pub(crate) mod broadcasts;
 pub(crate) mod if_convert;
 pub(crate) mod local_arrays;
 pub(crate) mod nest_conditions;
+pub(crate) mod normalize_loops;
 pub(crate) mod promote_scalars;
 pub(crate) mod propagate_flags;
 pub(crate) mod rematerialize_predicates;
