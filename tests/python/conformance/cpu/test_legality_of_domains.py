@@ -1,0 +1,178 @@
+"""Guards, divisions and arrays that the CPU planner must not rewrite, or not in the simplest way: each kernel is wrong
+without one condition of `tests/legality/conditions.txt`."""
+
+import numpy as np
+import pytest
+from harness import launch, run
+from weft import cuda
+
+LARGEST = 2**63 - 1
+
+
+def values(seed, *shape, dtype=np.float32):
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
+
+
+def wrapped(value):
+    """An integer modulo 2^64, as a signed number."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+# --- conjunction ------------------------------------------------------------------------------------------------------
+
+
+@cuda.jit
+def return_at_a_corner(flag, n, m, out):
+    part = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    if (flag > 0) & (t + n < m):
+        return
+    part[t] = t
+    cuda.syncthreads()
+    out[t] = part[63 - t] + 1
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_corner_with_a_value_that_wraps(flag):
+    n = LARGEST - 40
+    out = launch(return_at_a_corner, 1, 64, flag, n, -5, np.zeros(64, np.float32))[3]
+    returns = np.array([flag > 0 and wrapped(n + t) < -5 for t in range(64)])
+    if flag == 0:
+        np.testing.assert_array_equal(out, 64 - np.arange(64))
+    np.testing.assert_array_equal(out != 0, ~returns)
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_corner_of_every_third_thread(flag):
+    @cuda.jit
+    def kernel(flag, m, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        if (flag > 0) & (t < m) & (t % 3 == 1):
+            return
+        part[t] = t
+        cuda.syncthreads()
+        out[t] = part[t] + 1
+
+    run(kernel, 1, 64, flag, 30, np.zeros(64, np.float32))
+
+
+# --- divisions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_quotient_of_a_value_that_wraps():
+    @cuda.jit
+    def kernel(n, out):
+        t = cuda.threadIdx.x
+        out[t] = (n + t) // 7
+
+    n = LARGEST - 20
+    out = launch(kernel, 1, 64, n, np.zeros(64, np.int64))[1]
+    np.testing.assert_array_equal(out, [wrapped(n + t) // 7 for t in range(64)])
+
+
+def test_a_remainder_of_a_value_that_wraps():
+    @cuda.jit
+    def kernel(n, out):
+        t = cuda.threadIdx.x
+        if (n + t) % 19 == 3:
+            out[t] = 1
+
+    n = LARGEST - 20
+    out = launch(kernel, 1, 128, n, np.zeros(128, np.int64))[1]
+    np.testing.assert_array_equal(out, [wrapped(n + t) % 19 == 3 for t in range(128)])
+
+
+# --- guards -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_that_is_assigned_before_a_guard_and_read_after_a_barrier():
+    @cuda.jit
+    def kernel(x, n, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        value = x[t] * 2
+        if t < n:
+            part[t] = value
+        cuda.syncthreads()
+        out[t] = value + part[t % 5]
+
+    run(kernel, 1, 64, values(3, 64), 30, np.zeros(64, np.float32))
+
+
+# --- xor_partner ------------------------------------------------------------------------------------------------------
+
+
+def test_a_sum_in_the_order_of_threads_with_partners():
+    @cuda.jit
+    def kernel(x, total, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        part[t] = x[t]
+        cuda.syncthreads()
+        out[t] = part[t ^ 8] + part[t]
+        cuda.atomic.add(total, 0, part[t])
+
+    x = np.ones(64, np.float32)
+    x[1], x[5], x[12], x[40] = 1e8, -1e8, 1e8, -1e8
+    run(kernel, 1, 64, x, np.zeros(1, np.float32), np.zeros(64, np.float32))
+
+
+# --- steady_state -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.cpu
+def test_lines_of_threads_with_neighbors(capfd):
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            left = max(i - 1, 0)
+            right = min(i + 1, x.size - 1)
+            print(i)
+            out[i] = x[left] + x[right]
+
+    kernel[1, 16](values(8, 16), np.zeros(16, np.float32))
+    cuda.synchronize()
+    lines = capfd.readouterr().out.split()
+    assert lines == [str(i) for i in range(16)]
+
+
+# --- context ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pointer_to_an_array_of_the_thread_after_a_barrier():
+    @cuda.jit
+    def kernel(x, out):
+        a = cuda.local.array(4, np.float32)
+        b = cuda.local.array(4, np.float32)
+        t = cuda.threadIdx.x
+        for k in range(4):
+            a[k] = x[t] + k
+            b[k] = x[t] - k
+        p = a if x[t] > 0 else b
+        cuda.syncthreads()
+        out[t] = p[t % 4]
+
+    run(kernel, 1, 64, values(9, 64), np.zeros(64, np.float32))
+
+
+def test_an_array_of_the_thread_with_loaded_indices():
+    @cuda.jit
+    def kernel(x, at, out):
+        a = cuda.local.array(64, np.float32)
+        t = cuda.threadIdx.x
+        a[at[t]] = x[t]
+        out[t] = a[at[t + 64]]
+
+    run(kernel, 1, 64, values(10, 64), np.full(128, 5), np.zeros(64, np.float32))
+
+
+def test_a_load_after_a_store_that_may_be_its_own():
+    @cuda.jit
+    def kernel(x, at, out):
+        t = cuda.threadIdx.x
+        out[2 * t] = x[t]
+        out[2 * t + 1] = out[at[t]] + 1
+
+    run(kernel, 1, 64, values(11, 64), 2 * np.arange(64), np.zeros(128, np.float32))
