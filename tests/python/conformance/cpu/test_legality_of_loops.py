@@ -1,5 +1,5 @@
-"""Loops and branches that the CPU planner must not rewrite, or not in the simplest way: each kernel is wrong without one
-condition of `tests/legality/conditions.txt`."""
+"""Loops and branches that the CPU planner must not rewrite, or not in the simplest way: each kernel is wrong without
+one condition of `tests/legality/conditions.txt`."""
 
 import numpy as np
 import pytest

@@ -149,9 +149,11 @@ impl Search<'_> {
         let StmtKind::Assign(local, sum) = increment.kind else { return None };
         let by = self.increment(local, sum)?;
         let ways_out = escapes(rest);
-        if !legal!("grid_stride.one-exit", !ways_out.breaks && !ways_out.returns)
+        // A loop with other exits or a barrier would need masks.
+        if ways_out.breaks
+            || ways_out.returns
+            || rest.iter().any(holds_barrier)
             || !legal!("grid_stride.increment-runs", !ways_out.continues || !step.is_empty())
-            || !legal!("grid_stride.no-barrier", !rest.iter().any(holds_barrier))
             || !legal!("grid_stride.wide-index", self.function.locals[local].ty == Type::I64)
         {
             return None;
@@ -174,18 +176,19 @@ impl Search<'_> {
 
     fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
         let strided = self.parts(list, at, body, step)?;
-        let Strided { init, first, step: by, bound, .. } = strided;
-        // A uniform local must not change between the initialization and the end of the loop.
+        let Strided { init, first, bound, .. } = strided;
+        // A uniform local has one value. Loops whose parts are computed after the first index have not been measured.
         let mut changes = vec![false; self.function.locals.len()];
         for_each_stmt(&list[init..=at], &mut |stmt| {
             stmt.kind.assigned().iter().for_each(|local| changes[local.index()] = true);
         });
-        let stays = |local: LocalId| self.is_shared(local) && legal!("grid_stride.unchanged", !changes[local.index()]);
+        let stays = |local: LocalId| self.is_shared(local) && !changes[local.index()];
         let forms = self.forms(&stays);
         let along_x = forms.form(first) == Form::Step
             && legal!("grid_stride.same-first-row", !self.fixed.dependence(self.function, first).row);
         let same = |root: ExprId| forms.form(root) == Form::Same && !self.fixed.dependence(self.function, root).row;
-        if !legal!("grid_stride.uniform-bound", same(bound)) || !legal!("grid_stride.uniform-step", same(by)) {
+        // Threads with different bounds would need masks. A step is always uniform: see `constant_factor`.
+        if !same(bound) {
             return None;
         }
         if along_x {

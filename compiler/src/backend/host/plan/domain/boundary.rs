@@ -131,7 +131,7 @@ impl Conds<'_> {
             all = self.both(all, cond);
         }
         for &Range { value, op, bound, times, plus: _, wraps } in &guard.ranges {
-            if times != 1 || !legal!("boundary.no-wrap", !wraps) {
+            if times != 1 || wraps {
                 return None;
             }
             let (value, bound) = (self.plain(value)?, self.plain(bound)?);

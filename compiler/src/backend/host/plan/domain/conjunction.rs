@@ -51,8 +51,8 @@ fn corner(function: &Function, fixed: &Rematerializable, cond: ExprId) -> Option
         CompareOp::Eq | CompareOp::Ne => false,
     };
     let whole = legal!("conjunction.no-residual", parts.residual.is_empty()) && !parts.guard.rows.is_empty();
-    (whole && plain && legal!("conjunction.wide", long) && legal!("conjunction.one-sided", one_sided))
-        .then_some((range, parts.guard.rows))
+    // A test of one thread leaves no interval.
+    (whole && plain && legal!("conjunction.wide", long) && one_sided).then_some((range, parts.guard.rows))
 }
 
 /// The comparison of the range's value with its bound if all conditions on the row hold, and with a bound that no value

@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
         for_each_stmt(&self.function.body, &mut |stmt| {
             stmt.kind.assigned().into_iter().for_each(|local| assigned[local.index()] += 1);
         });
-        let mut stable = false;
+        let mut is_final = false;
         for _ in 0..MAX_PASSES {
             let before = self.dependences.clone();
             self.known.fill(None);
@@ -127,12 +127,12 @@ impl<'a> Walk<'a> {
                     self.dependences[local.index()] = self.join(local, &assigned, dependence);
                 }
             });
-            stable = before == self.dependences;
-            if stable {
+            is_final = before == self.dependences;
+            if is_final {
                 break;
             }
         }
-        let mut stays = legal!("merge_blocks.stable", stable);
+        let mut stays = is_final;
         self.known.fill(None);
         self.sees_shape = false;
         for_each_stmt(&self.function.body, &mut |stmt| {

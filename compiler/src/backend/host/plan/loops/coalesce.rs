@@ -24,7 +24,7 @@
 //! The body becomes a segment whose threads are the cells of the tile ([`TileShape`]).
 
 use crate::{
-    analysis::{Rematerializable, escapes, for_each_mention, for_each_read},
+    analysis::{Rematerializable, for_each_mention, for_each_read},
     backend::host::plan::{
         analysis::{
             candidates,
@@ -162,14 +162,11 @@ impl Site<'_> {
         let is_index = self.is_linear_index(strided.first, &mut row_factor)?;
         if !legal!("coalesce.linear-index", is_index)
             || strided.op != CompareOp::Lt
-            || !legal!("coalesce.uniform-step", is_uniform(strided.step))
             || !legal!("coalesce.uniform-bound", is_uniform(strided.bound))
         {
             return None;
         }
-        if !legal!("coalesce.no-jump", !escapes(&strided.rest).any())
-            || !legal!("coalesce.independent", self.is_independent(&strided))
-        {
+        if !legal!("coalesce.independent", self.is_independent(&strided)) {
             return None;
         }
         let aliases = self.aliases(&strided);

@@ -97,7 +97,8 @@ fn shared_part(function: &Function, (fixed, alike): (&Rematerializable, &[bool])
         return None;
     }
     let fits = |shared: ExprId, own: ExprId| {
-        legal!("unswitch_signs.uniform", forms.form(shared) == Form::Same)
+        // A varying sign would leave a divergent branch.
+        forms.form(shared) == Form::Same
             && forms.form(own) == Form::Step
             && legal!("unswitch_signs.nonneg", is_nonneg(function, fixed, own))
     };

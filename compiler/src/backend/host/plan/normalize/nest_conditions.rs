@@ -21,7 +21,7 @@
 use crate::{
     analysis::{any_expr, escapes, for_each_mention},
     backend::host::plan::analysis::structure::holds_barrier,
-    ir::{Block, Const, ExprKind, Function, LocalId, Stmt, StmtKind, Type},
+    ir::{Block, Const, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, Type},
 };
 
 /// A local that a branch tests.
@@ -66,43 +66,36 @@ fn decided(function: &Function, mentions: &[u32], stmt: &Stmt) -> Option<Decided
     let local = function.local(*cond)?;
     let is_condition =
         legal!("nest_conditions.no-else", otherwise.is_empty()) && function.locals[local].ty == Type::BOOL;
-    let is_condition = is_condition
-        && legal!("nest_conditions.no-barrier", !holds_barrier(stmt))
-        && legal!("nest_conditions.no-jump", !escapes(std::slice::from_ref(stmt)).any());
-    is_condition.then(|| Decided { local, mentions: mentions[local.index()] })
+    // A barrier or a jump under two conditions would need more masks than under one.
+    let is_plain = !holds_barrier(stmt) && !escapes(std::slice::from_ref(stmt)).any();
+    (is_condition && is_plain).then(|| Decided { local, mentions: mentions[local.index()] })
 }
 
 /// Whether a statement is a branch that assigns the local at the end of each path: `False` on all paths but one, and a
 /// value with a load on that one. Only these assignments and the branch on the local may mention it.
 fn decides(function: &Function, decided: &Decided, stmt: &Stmt) -> bool {
     let mut ends = Vec::new();
-    let complete = ends_of(decided.local, stmt, &mut ends);
+    ends_of(decided.local, stmt, &mut ends);
     let mut inside = 0;
     for_each_mention(function, std::slice::from_ref(stmt), &mut |local| inside += u32::from(local == decided.local));
     let others: Vec<_> = ends.iter().filter(|&&value| !is_false(&function.exprs[value].kind)).collect();
     let loads = |value| any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)));
     let once = legal!("nest_conditions.not-read-inside", inside as usize == ends.len())
         && legal!("nest_conditions.not-read-after", inside + 1 == decided.mentions);
-    ends.len() > 1
-        && legal!("nest_conditions.each-path", complete)
-        && once
-        && matches!(others.as_slice(), [value] if loads(**value))
+    ends.len() > 1 && once && matches!(others.as_slice(), [value] if loads(**value))
 }
 
 fn is_false(kind: &ExprKind) -> bool {
     matches!(kind, ExprKind::Const(Const::Bool(false)))
 }
 
-/// Collects the values that a statement assigns to a local at the end of each path. Returns whether every path assigns
-/// it.
-fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<crate::ir::ExprId>) -> bool {
+/// Collects the values that a statement assigns to a local at the ends of its paths. If no other statement assigns the
+/// local, these are the ends of all paths: code never reads a local before it assigns it.
+fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<ExprId>) {
     match &stmt.kind {
-        StmtKind::Assign(to, value) if *to == local => {
-            ends.push(*value);
-            true
-        }
+        StmtKind::Assign(to, value) if *to == local => ends.push(*value),
         StmtKind::If { then, otherwise, .. } => {
-            [then, otherwise].into_iter().all(|arm| arm.last().is_some_and(|last| ends_of(local, last, ends)))
+            [then, otherwise].into_iter().filter_map(|arm| arm.last()).for_each(|last| ends_of(local, last, ends));
         }
         StmtKind::Assign(..)
         | StmtKind::Store { .. }
@@ -111,7 +104,7 @@ fn ends_of(local: LocalId, stmt: &Stmt, ends: &mut Vec<crate::ir::ExprId>) -> bo
         | StmtKind::Loop { .. }
         | StmtKind::Break
         | StmtKind::Continue
-        | StmtKind::Return(_) => false,
+        | StmtKind::Return(_) => {}
     }
 }
 

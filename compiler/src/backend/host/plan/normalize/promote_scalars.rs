@@ -140,9 +140,7 @@ impl Promoter<'_> {
         let at = before.iter().rposition(|stmt| assigned(stmt).contains(&local))?;
         let StmtKind::Assign(_, value) = before[at].kind else { return None };
         let later: BTreeSet<LocalId> = before[at..].iter().flat_map(assigned).collect();
-        (legal!("promote_scalars.first-not-loaded", !self.loads(value))
-            && legal!("promote_scalars.same-first", !self.reads(value, &|read| later.contains(&read))))
-        .then_some(value)
+        legal!("promote_scalars.same-first", !self.reads(value, &|read| later.contains(&read))).then_some(value)
     }
 
     /// Promotes the accumulators of a loop to locals, inside the loop.
@@ -181,10 +179,6 @@ impl Promoter<'_> {
         let (mut values, mut accesses) = (BTreeMap::new(), Vec::new());
         let mut each_turn = true;
         for (index, stmt) in body.iter().chain(step).enumerate() {
-            // A `continue` reaches the step without executing all assignments of the body.
-            if !legal!("promote_scalars.step-values", index != body.len()) {
-                values.clear();
-            }
             let mut found = Vec::new();
             let mut simple = true;
             for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {

@@ -13,11 +13,11 @@
 //!
 //! The flag may also be cleared before a branch that has no `else`, if only assignments and stores come between.
 //!
-//! Legal if each arm assigns the flag once, on every path, and neither the condition nor the statements before these
-//! assignments read it.
+//! Legal if each arm assigns the flag on every path, and the statements before these assignments do not read it.
 //!
-//! Profitable because the flag becomes the name of a predicate, which
-//! [`rematerialize_predicates`](super::rematerialize_predicates) can compute again where a branch tests it.
+//! Pays if this is the only assignment of the arm, and no other code reads the flag until then: only then does the flag
+//! become the name of a predicate, which [`rematerialize_predicates`](super::rematerialize_predicates) can compute again
+//! where a branch tests it.
 
 use crate::{
     analysis::for_each_mention,
@@ -49,7 +49,7 @@ fn in_arms(function: &mut Function, stmt: &mut Stmt) -> Option<Stmt> {
         sets(function, then, flag, true).and(Some(flag))
     })?;
     let (set, cleared) = (sets(function, then, flag, true)?, sets(function, otherwise, flag, false)?);
-    if !legal!("propagate_flags.not-tested", !asks(function, *cond, flag)) {
+    if asks(function, *cond, flag) {
         return None;
     }
     then.remove(set);
@@ -77,9 +77,7 @@ fn before(function: &mut Function, list: &mut Block, at: usize) -> Option<Stmt> 
         let sets = is_bool(function, value, false) && sets(function, then, flag, true).is_some();
         sets.then_some((index, flag))
     })?;
-    if !legal!("propagate_flags.not-tested-before", !asks(function, *cond, flag))
-        || !legal!("propagate_flags.not-read-between", !mentions(function, &between[cleared + 1..], flag))
-    {
+    if asks(function, *cond, flag) || mentions(function, &between[cleared + 1..], flag) {
         return None;
     }
     let set = sets(function, then, flag, true)?;
@@ -101,8 +99,8 @@ fn sets(function: &Function, arm: &[Stmt], flag: LocalId, to: bool) -> Option<us
     for_each_stmt(rest, &mut |stmt| changes |= stmt.kind.assigned().contains(&flag));
     (legal!("propagate_flags.each-path", straight)
         && legal!("propagate_flags.not-read-before", !mentions(function, first, flag))
-        && legal!("propagate_flags.one-value", !changes))
-    .then_some(at)
+        && !changes)
+        .then_some(at)
 }
 
 fn is_bool(function: &Function, id: ExprId, is: bool) -> bool {

@@ -209,7 +209,9 @@ impl Convert<'_> {
                 return None;
             };
             let (all, known) = self.loads(*root, &mut state, elements);
-            if !legal!("speculate_stores.known-loads", all == known)
+            // A branch with another load would stay a branch.
+            let loads_known = all == known;
+            if !loads_known
                 || !legal!("speculate_stores.loads-first", all == 0 || state.stored == Stored::All(Vec::new()))
             {
                 return None;
@@ -218,7 +220,8 @@ impl Convert<'_> {
                 StmtKind::Store { pointer, align, .. } => {
                     let element = self.element(*pointer, *align, elements)?;
                     let Stored::All(stored) = &mut state.stored else { return None };
-                    if !legal!("speculate_stores.one-store", !stored.contains(&element)) {
+                    // The first of two stores would be repeated after the branch, which does not pay.
+                    if stored.contains(&element) {
                         return None;
                     }
                     stored.push(element);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Legal if no statements have to be duplicated: if both arms of a branch can reach the statements after it and one of
-//! them contains a `continue`, the loop is left unchanged. Loops that contain a barrier are left unchanged, too.
+//! them contains a `continue`, the loop is left unchanged. Loops that contain a barrier are left unchanged, too: a branch
+//! around the barrier needs as many masks as the `continue`.
 //!
 //! Profitable because a divergent `continue` prevents the loop's interchange with the thread loop, while a divergent
 //! branch does not.
@@ -47,7 +48,7 @@ pub(crate) fn without_continue(list: &mut Block) {
             without_continue(inner);
         }
         if let StmtKind::Loop { body, .. } = &mut stmt.kind
-            && legal!("structurize.no-barrier", !waits)
+            && !waits
             && escapes(body).continues
             && let Some(branches) = branched(body, None)
         {

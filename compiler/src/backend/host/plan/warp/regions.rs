@@ -75,7 +75,8 @@ pub(crate) fn extract(mut kernel: Kernel<'_>, plan_region: &PlanRegion<'_>) -> R
         let (regions, uniformity) = shared_by_block(function, body, &fixed);
         let mut search =
             Search { function, fixed: &fixed, regions: &regions, uniformity: &uniformity, runs: Vec::new() };
-        if !legal!("warp_regions.no-return", !search.may_return(body)) {
+        // No statement would be reached by all threads.
+        if search.may_return(body) {
             return Ok(());
         }
         search.list(body, &mut Path::new());
@@ -265,11 +266,8 @@ impl Boundary {
         let mut mentions = vec![0_i64; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
         for_each_mention(function, run, &mut |local| mentions[local.index()] -= 1);
-        // A value that the statements read before they assign it may be that of the previous iteration of a loop.
-        let is_output = |local: LocalId| {
-            !legal!("warp_regions.not-read-after", mentions[local.index()] <= 0)
-                || !legal!("warp_regions.not-carried", !uses.exposed.contains(&local))
-        };
+        // A value that the statements read before they assign it has another assignment outside of them.
+        let is_output = |local: LocalId| !legal!("warp_regions.not-read-after", mentions[local.index()] <= 0);
         let mut this = Self { recompute: Vec::new(), uniform: Vec::new(), inputs: Vec::new(), outputs: Vec::new() };
         let (mut uniform, mut inputs) = (BTreeSet::new(), BTreeSet::new());
         for &local in uses.exposed.iter().filter(|local| !function.params.contains(local)) {
@@ -384,10 +382,6 @@ fn replace(
     *kernel.body = body;
     kernel.plan.module.shared = shared;
     kernel.plan.warp_regions.push(plan);
-    // The region runs for the threads of one block of the launch.
-    if !legal!("warp_regions.one-block", kernel.plan.merge_extents.is_none()) {
-        (kernel.plan.merge_extents, kernel.plan.may_split_blocks) = (None, false);
-    }
     Ok(true)
 }
 

@@ -17,8 +17,10 @@
 //! - the first thread of the block has the least first index: it has unit stride along `x` and is uniform along `y` and
 //!   `z`, or is a sum of thread indices with positive factors, such as `threadIdx.y` or
 //!   `threadIdx.y * blockDim.x + threadIdx.x`;
-//! - bound and step are uniform and do not change in the loop, and the step is positive;
-//! - the loop has no other exit and no barrier, and the induction variable is not read after it.
+//! - the step is positive;
+//! - each iteration runs the increment, and the induction variable is not read after the loop.
+//!
+//! Pays if the bound is uniform and the loop has no other exit and no barrier: otherwise it needs masks.
 //!
 //! If the index is uniform along `y`, the pass has no cost model: the threads of a row then access contiguous elements in
 //! each iteration. Otherwise it pays if accesses of the body seem to be contiguous along `x`, and none has another stride
@@ -55,8 +57,8 @@ pub(crate) struct Rewritten {
 }
 
 /// Rewrites one grid-stride loop; returns `None` if there is none left. The barrier at the end of its body also makes
-/// the loops around it loops of the block. The rewrite is legal only if these loops need no masks: `masks` counts the
-/// masks that a body needs.
+/// the loops around it loops of the block. The rewrite pays only if these loops need no masks: `masks` counts the masks
+/// that a body needs.
 pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: CountMasks) -> Option<Rewritten> {
     let fixed = Rematerializable::of(function, body);
     let alike = if holds_loop(body) { block_uniformity::alike(function, body) } else { Vec::new() };
@@ -72,7 +74,7 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: Coun
                 body.push(cut_here(inner.span));
             }
             let is_free = masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS;
-            legal!("grid_stride.no-mask", is_free)
+            is_free
         };
         may.then_some((path, found))
     })?;

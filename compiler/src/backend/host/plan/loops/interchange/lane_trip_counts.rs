@@ -36,7 +36,8 @@ pub(crate) fn rewrite(
         for_each_stmt(list, &mut |stmt| assigned.extend(stmt.kind.assigned()));
     }
     let changes = any_expr(function, limit, &|kind| match kind.class() {
-        Class::Load(_) => !legal!("lane_trip_counts.limit-not-loaded", false),
+        // A loop with a loaded limit could not be transposed.
+        Class::Load(_) => true,
         Class::Leaf(Leaf::Local(local)) => !legal!("lane_trip_counts.same-limit", !assigned.contains(&local)),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => false,
     });

@@ -112,10 +112,8 @@ impl Build<'_> {
                 self.function.exprs[id].kind = self.function.exprs[read].kind.clone();
             }
             let is_read_after = mentions.get(local.index()) != Some(&inside);
-            let is_read_before = reads.len() + 1 != inside as usize;
-            if legal!("masked_exits.copy-in-loop", !is_read_after)
-                && legal!("masked_exits.copy-read-after", !is_read_before)
-            {
+            // Code that reads the copy before this assignment needs another one before the loop.
+            if legal!("masked_exits.copy-in-loop", !is_read_after) {
                 iteration.pop();
                 at -= 1;
             }
@@ -186,7 +184,7 @@ impl Build<'_> {
     }
 
     /// The number of leading statements that are exit tests and computations without loads, if running them twice has
-    /// the same effect as running them once.
+    /// the same effect as running them once. Loads pay after the test for active lanes, where they need no mask.
     pub(super) fn tests(&self, list: &[Stmt]) -> usize {
         let loads = |root: ExprId| {
             let mut loads = false;
@@ -197,9 +195,7 @@ impl Build<'_> {
         };
         let computes = |stmt: &&Stmt| {
             let assigned = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-            assigned
-                .or_else(|| stmt.kind.exit_condition())
-                .is_some_and(|root| legal!("masked_exits.tests-not-loaded", !loads(root)))
+            assigned.or_else(|| stmt.kind.exit_condition()).is_some_and(|root| !loads(root))
         };
         let first = list.iter().take_while(computes).count();
         let tests =
@@ -233,7 +229,7 @@ impl Build<'_> {
                 | StmtKind::Return(_) => break,
             };
             let mut found = Vec::new();
-            self.surely_loaded(root, &mut found);
+            self.all_loads(root, &mut found);
             for id in found {
                 let Expr { ty, .. } = self.function.exprs[id];
                 let Some(value) = self.copy(id, &values) else { continue };
@@ -252,22 +248,19 @@ impl Build<'_> {
         loads
     }
 
-    /// The loads of an expression that are evaluated unconditionally.
-    fn surely_loaded(&self, root: ExprId, found: &mut Vec<ExprId>) {
+    /// The loads of an expression. All of its operands are evaluated.
+    fn all_loads(&self, root: ExprId, found: &mut Vec<ExprId>) {
         match self.function.exprs[root].kind.class() {
             Class::Load(pointer) => {
-                self.surely_loaded(pointer, found);
+                self.all_loads(pointer, found);
                 found.push(root);
             }
-            Class::Arith(Arith::Select(cond, ..)) if !legal!("masked_exits.certain-load", false) => {
-                self.surely_loaded(cond, found);
-            }
             Class::Arith(arith) => {
-                arith.operands().iter().for_each(|&operand| self.surely_loaded(operand, found));
+                arith.operands().iter().for_each(|&operand| self.all_loads(operand, found));
             }
             Class::Address { base, by, .. } => {
-                self.surely_loaded(base, found);
-                self.surely_loaded(by, found);
+                self.all_loads(base, found);
+                self.all_loads(by, found);
             }
             Class::Leaf(_) => {}
         }

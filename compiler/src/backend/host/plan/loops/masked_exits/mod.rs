@@ -18,8 +18,8 @@
 //! no mask there. Once a strip has `MAX_SERIAL_LANES` active lanes or fewer, from iteration `MIN_SERIAL_ITERATION`
 //! on, these lanes run their remaining iterations one after the other.
 //!
-//! Legal if the rewritten loop needs no masks, that is, if its remaining exits are uniform, and if lanes that have left
-//! may go on counting: the loop's counter is read by no other code, or a copy of it counts. Rejected are loops that
+//! Legal if lanes that have left may go on counting: the loop's counter is read by no other code, or a copy of it counts.
+//! Does not pay if the rewritten loop needs masks, that is, if its remaining exits are not uniform, and for loops that
 //! divide by varying integers or call math functions that are not vectorized, loops with accesses that are neither
 //! uniform nor contiguous in a row, and loops that LLVM vectorizes within a single thread.
 //!
@@ -152,7 +152,7 @@ fn attempt(
     let list = list_at(&mut body, outer).ok_or(None)?;
     let (masked_loop, index) = rewrite(&mut function, list, index, &mentions, how)?;
     let divergence = masks(&function, &body).excess(&before);
-    if !legal!("masked_exits.no-mask", divergence.is_none()) {
+    if divergence.is_some() {
         return Err(divergence);
     }
     let (fixed, uniformity) = candidates::uniformity(&function, &body);
@@ -322,7 +322,8 @@ fn uniform_counter(
     for_each_mention(function, here, &mut |of| inside += u32::from(of == local));
     for_each_stmt(here, &mut |stmt| assigned += stmt.kind.assigned().iter().filter(|&&of| of == local).count());
     let is_counter = function.local(a) == Some(local) && function.int(by).is_some() && is_int;
-    if !is_counter || !legal!("masked_exits.one-increment", assigned == 1) {
+    // A counter with several increments differs between lanes.
+    if !is_counter || assigned != 1 {
         return none;
     }
     let mut starts = None;

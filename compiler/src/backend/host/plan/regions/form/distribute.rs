@@ -171,7 +171,8 @@ fn last_branch(look: &Look<'_>, piece: &[Stmt]) -> Option<usize> {
         knows |= changes.contains(&local) && look.groups.fixed.value(local).is_none();
     });
     let all_fixed = changes.iter().all(|&local| look.groups.fixed.value(local).is_some());
-    (legal!("distribute.position-only", !knows) && !all_fixed).then_some(piece.len() - 1)
+    // A value that the branch reads would need a context array.
+    (!knows && !all_fixed).then_some(piece.len() - 1)
 }
 
 /// The two-armed branches of a region that access memory and whose condition is a bound of the row: one part of the row

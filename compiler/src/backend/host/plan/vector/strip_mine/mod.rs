@@ -15,9 +15,12 @@
 //! If several rows load the same elements (`a[i, k] * b[k, j]`), a strip has several rows, which share these loads
 //! (unroll-and-jam). For strided accesses, a strip is eight threads whose scalar code is interleaved.
 //!
-//! Legal for nodes without barriers, masks and divergent jumps, whose segments run for each thread under the same
-//! guard. With strided accesses, conditions of a segment on which the whole block agrees become branches of the strip. A
-//! loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is active.
+//! Legal for nodes without barriers and masks, whose segments run for each thread. With strided
+//! accesses, conditions of a segment on which the whole block agrees become branches of the strip.
+//!
+//! Pays only if the segments have the same guard, or one that each lane tests in a grid-stride loop whose stride is the
+//! width of the strip. A loop in a strip is a counted loop, a grid-stride loop, or a loop that tests whether any lane is
+//! active.
 //!
 //! Does not pay for loops in which each iteration accesses another row of a matrix, and loads as many elements as it changes
 //! values of a thread. Memory limits such a loop, and a strip accesses only a few cache lines of a row before the next
@@ -258,7 +261,7 @@ impl Maker<'_> {
                 let same = segment.guard.as_ref().map_or(guard.is_empty(), |own| own.is_same(guard))
                     || self.uniform_conditions(segment, guard).is_some()
                     || (self.ragged && in_loop && after(segment, guard).is_some());
-                let Segment { active, split, runs, body, .. } = segment.as_ref();
+                let Segment { split, runs, body, .. } = segment.as_ref();
                 // A steady-state copy gains more than registers do, but less than strips for loops with strided
                 // accesses.
                 let is_whole = match split.as_ref().map(|split| split.by) {
@@ -268,12 +271,12 @@ impl Maker<'_> {
                     Some(SplitBy::ResidueClass { .. } | SplitBy::Scaled { .. }) | None => true,
                 };
                 unless(!legal!("strip_mine.each-thread", *runs == Runs::EachThread), Refusal::OtherThreads)?;
-                unless(!legal!("strip_mine.same-guard", same), Refusal::OwnGuard)?;
+                unless(!same, Refusal::OwnGuard)?;
                 unless(!is_whole, Refusal::PartsOfRows)?;
-                unless(!legal!("strip_mine.no-mask", active.is_none()), Refusal::Mask)?;
-                unless(!legal!("strip_mine.no-divergent-jump", !escapes(body).any()), Refusal::DivergentJump)
+                // LLVM vectorizes no lanes with jumps.
+                unless(escapes(body).any(), Refusal::DivergentJump)
             }
-            Node::Once { active, .. } => unless(!legal!("strip_mine.no-masked-code", active.is_none()), Refusal::Mask),
+            Node::Once { .. } => Ok(()),
             Node::If { then, otherwise, .. } => all(then, in_loop).and_then(|()| all(otherwise, in_loop)),
             Node::Loop { counter, active, mask, continue_mask, body, step, .. } => {
                 let is_counted = counter.is_some()
@@ -282,8 +285,9 @@ impl Maker<'_> {
                 all(body, true)?;
                 all(step, true)?;
                 let is_masked = active.is_some() || mask.is_some() || continue_mask.is_some();
+                // The segments in a loop without a mask, and those beside it, have no mask either.
                 unless(!legal!("strip_mine.no-masked-loop", !is_masked), Refusal::Mask)?;
-                unless(!legal!("strip_mine.counted", is_counted), Refusal::NotCounted)
+                unless(!is_counted, Refusal::NotCounted)
             }
             Node::Break | Node::Continue => unless(!legal!("strip_mine.own-loop", in_loop), Refusal::DivergentJump),
             Node::Barrier => unless(!legal!("strip_mine.no-barrier", false), Refusal::Barrier),
@@ -350,8 +354,7 @@ impl Maker<'_> {
         let (mut stride_lengths, mut whole) = (Vec::new(), false);
         self.stride_lengths(nodes, guard, &mut stride_lengths, &mut whole);
         let Some(&first) = stride_lengths.first() else { return ActiveLanes::All };
-        let alike = legal!("strip_mine.all-strided", !whole)
-            && legal!("strip_mine.one-stride", stride_lengths.iter().all(|&stride_length| stride_length == first));
+        let alike = !whole && stride_lengths.iter().all(|&stride_length| stride_length == first);
         let mut computes = false;
         self.computes(nodes, &mut computes);
         let most = if computes { MAX_SHORT_ROW } else { MAX_WIDTH };

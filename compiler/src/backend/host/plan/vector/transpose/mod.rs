@@ -77,7 +77,7 @@ fn rewrite(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, strips: &m
             StmtKind::Assign(..) | StmtKind::Store { .. } | StmtKind::If { .. } => {}
             StmtKind::Loop { .. } | StmtKind::Break | StmtKind::Continue => segment.scalar_lanes = true,
             StmtKind::Op { .. } | StmtKind::Call { .. } | StmtKind::Return(_) => {
-                straight &= legal!("transpose.no-operation", false);
+                straight = false;
             }
         });
     });
@@ -128,7 +128,8 @@ fn list(peeler: &mut Peeler<'_>, interchanged: &InterchangedLoops, nodes: &mut V
 }
 
 impl<'a, 'b> Transposition<'a, 'b> {
-    /// Matches a loop that begins with its test, has no other exit, and counts by one.
+    /// Matches a loop that begins with its test, has no other exit, and counts by one. The body of a [`Node::Loop`] does
+    /// not assign its counter, which is uniform if the loop has no mask.
     fn of(
         peeler: &'a mut Peeler<'b>,
         counter: LocalId,
@@ -168,9 +169,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
             return None;
         };
         let by_one = peeler.function.local(a) == Some(counter) && peeler.function.int(b) == Some(1);
-        let is_own = legal!("transpose.own-counter", !assigned.contains(&counter))
-            && legal!("transpose.uniform-counter", !peeler.uniformity.local_varies(counter));
-        (*local == counter && by_one && is_own).then(|| Self {
+        (*local == counter && by_one).then(|| Self {
             peeler,
             counter,
             lane_trip_counts: lane_trip_counts.copied(),
@@ -310,7 +309,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
         self.n_lists += 1;
         for stmt in block {
             for root in stmt.kind.exprs() {
-                self.expr(root, known, false)?;
+                self.expr(root, known)?;
             }
             match &stmt.kind {
                 StmtKind::Assign(local, value) => {
@@ -386,20 +385,11 @@ impl<'a, 'b> Transposition<'a, 'b> {
         }
     }
 
-    /// Analyzes the loads of an expression. `chosen` is set in operands that are not always evaluated.
-    fn expr(&mut self, root: ExprId, known: &Known, chosen: bool) -> Option<()> {
+    /// Analyzes the loads of an expression, all of whose operands are evaluated.
+    fn expr(&mut self, root: ExprId, known: &Known) -> Option<()> {
         let kind = self.function().exprs[root].kind.clone();
-        if let ExprKind::Select(cond, a, b) = kind {
-            self.expr(cond, known, chosen)?;
-            self.expr(a, known, true)?;
-            return self.expr(b, known, true);
-        }
-        if let ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) = kind {
-            self.expr(a, known, chosen)?;
-            return self.expr(b, known, true);
-        }
         for operand in kind.operands() {
-            self.expr(operand, known, chosen)?;
+            self.expr(operand, known)?;
         }
         self.touches |= match kind.class() {
             Class::Arith(Arith::Binary(op, ..)) => match op {
@@ -432,7 +422,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
         match form {
             // A uniform load is executed once per iteration, before the test of each lane. LLVM would repeat a load
             // under this test for each lane.
-            Some(Form::Same) if !legal!("transpose.uniform-load-of-all", !chosen) || !may_move => return None,
+            Some(Form::Same) if !may_move => return None,
             Some(Form::Same) => {
                 let pointer = self.of_all(pointer, &mut { MAX_EXPRS })?;
                 let Expr { ty, span, .. } = self.function().exprs[root];
@@ -446,10 +436,7 @@ impl<'a, 'b> Transposition<'a, 'b> {
             }
             None if self.reads_stored(root, pointer) => {}
             None => {
-                if !legal!("transpose.load-of-all", !chosen)
-                    || self.goes_on(pointer) != Some(true)
-                    || !self.is_plain(pointer)
-                {
+                if self.goes_on(pointer) != Some(true) || !self.is_plain(pointer) {
                     return None;
                 }
                 let number = self.add(root, pointer);
