@@ -71,6 +71,24 @@ def test_a_quotient_of_a_value_that_wraps():
     np.testing.assert_array_equal(out, [wrapped(n + t) // 7 for t in range(64)])
 
 
+def test_a_quotient_of_an_index_of_several_values():
+    @cuda.jit
+    def kernel(x, shifts, out):
+        t = cuda.grid(1)
+        total = np.float32(0)
+        for i in range(t, x.size // 2, cuda.gridsize(1)):
+            total = x[i + shifts[i // cuda.gridsize(1)]] - total
+        out[t] = total
+
+    x, out = values(6, 40 * 1024), np.zeros(1024, np.float32)
+    shifts = np.arange(20)
+    kernel[4, 256](x, shifts, out)
+    total = np.zeros(1024, np.float32)
+    for k in range(20):
+        total = x[k * 1024 + k : k * 1024 + k + 1024] - total
+    np.testing.assert_array_equal(out, total)
+
+
 def test_a_remainder_of_a_value_that_wraps():
     @cuda.jit
     def kernel(n, out):
@@ -136,6 +154,26 @@ def test_lines_of_threads_with_neighbors(capfd):
     cuda.synchronize()
     lines = capfd.readouterr().out.split()
     assert lines == [str(i) for i in range(16)]
+
+
+def test_a_distance_that_each_iteration_doubles():
+    @cuda.jit
+    def kernel(x, n, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        part[t] = x[t]
+        cuda.syncthreads()
+        total = count = np.float32(0)
+        s = 1
+        while s < n + t:
+            total = part[t ^ (s & 63)] + part[t] - total
+            count += np.float32(1)
+            if count > 20:
+                break
+            s *= 2
+        out[t] = total + 100 * count
+
+    run(kernel, 1, 64, values(4, 64), 40, np.zeros(64, np.float32))
 
 
 # --- context ----------------------------------------------------------------------------------------------------------

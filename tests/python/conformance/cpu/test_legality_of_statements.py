@@ -3,7 +3,7 @@ of `tests/legality/conditions.txt`."""
 
 import numpy as np
 import pytest
-from harness import run
+from harness import launch, run
 from weft import _weft, cuda
 
 
@@ -125,6 +125,18 @@ def test_an_iteration_that_is_repeated(without_passes):
 
 
 # --- promote_scalars --------------------------------------------------------------------------------------------------
+
+
+def test_an_accumulator_of_a_loop_without_an_iteration():
+    @cuda.jit
+    def kernel(x, out, at):
+        i = cuda.grid(1)
+        for k in range(5, 3):
+            out[i + at] += x[k, i]
+
+    launch(kernel, 1, 16, values(14, 8, 16), np.zeros(16, np.float32), 1 << 40)
+    # LLVM removes such a load and store again, but need not.
+    assert all("scalar-promotion" not in names for _, _, names in _weft.plan_features(kernel))
 
 
 def test_an_accumulator_with_a_counter_whose_first_value_changes():

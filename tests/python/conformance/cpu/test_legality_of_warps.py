@@ -114,3 +114,25 @@ def test_a_loop_after_a_warp_region():
         out[t] = total + other + part[63 - t]
 
     run(kernel, 1, 64, values(8, 64), values(9, 40, 64), np.zeros(64, np.float32))
+
+
+def test_a_loop_that_a_warp_leaves_in_a_branch():
+    @cuda.jit
+    def kernel(x, n, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        warp = t // 32
+        part[t] = x[t]
+        cuda.syncthreads()
+        for k in range(6):
+            if n > 2:
+                if x[warp] > -100:
+                    out[t] += cuda.shfl_sync(FULL, part[t], k)
+                if k == 3:
+                    break
+            cuda.syncthreads()
+            out[t] += 1
+        cuda.syncthreads()
+        out[t] += part[63 - t]
+
+    run(kernel, 1, 64, values(3, 64), 5, np.zeros(64, np.float32))
