@@ -118,6 +118,29 @@ def test_a_load_of_a_row_that_is_shorter_than_the_loop():
     np.testing.assert_array_equal(out, total)
 
 
+@pytest.mark.cpu
+def test_a_load_of_the_arm_for_the_diagonal():
+    @cuda.jit
+    def kernel(x, y, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            total = np.float32(0)
+            for k in range(x.shape[1]):
+                total = x[i, k] - total
+                if k != i:
+                    total += 1
+                else:
+                    total += y[i, k]
+            out[i] = total
+
+    x, y = values(9, 16, 40), values(10, 16, 16)
+    out, total = np.zeros(16, np.float32), np.zeros(16, np.float32)
+    kernel[1, 16](x, AtTheEnd(y), out)
+    for k in range(40):
+        total = x[:, k] - total + np.where(np.arange(16) == k, y[:, k % 16], 1)
+    np.testing.assert_array_equal(out, total)
+
+
 def test_a_store_across_rows_of_different_lengths():
     @cuda.jit
     def kernel(x, out):
