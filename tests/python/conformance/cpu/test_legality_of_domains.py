@@ -101,6 +101,35 @@ def test_a_remainder_of_a_value_that_wraps():
     np.testing.assert_array_equal(out, [wrapped(n + t) % 19 == 3 for t in range(128)])
 
 
+@cuda.jit
+def column(n, m):
+    if m > 100:
+        return column(n, m - 1) + column(n, m - 2)
+    return cuda.grid(1) % n
+
+
+def test_a_function_that_reads_the_index():
+    @cuda.jit
+    def kernel(x, n, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = x[i // n, i % n] + x[0, column(n, 50)]
+
+    run(kernel, 24, 128, values(14, 30, 200), 100, np.zeros(3000, np.float32))
+
+
+def test_an_index_of_two_factors():
+    @cuda.jit
+    def kernel(x, n, out):
+        i = cuda.blockIdx.x * 128 + cuda.threadIdx.x
+        j = cuda.threadIdx.x + cuda.blockIdx.x * cuda.blockDim.x
+        if i < out.size:
+            out[i] = x[i // n, i % n] + x[j // n, j % n]
+
+    for block in (96, 128, 64):
+        run(kernel, 24, block, values(14, 30, 200), 100, np.zeros(3000, np.float32))
+
+
 # --- guards -----------------------------------------------------------------------------------------------------------
 
 

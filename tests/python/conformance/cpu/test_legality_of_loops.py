@@ -208,6 +208,24 @@ def test_a_tile_with_an_index_of_two_values():
     run(kernel, 1, 64, values(21, 20, 20), 400, np.zeros(400, np.float32))
 
 
+def test_a_tile_with_a_row_length_of_each_thread():
+    @cuda.jit
+    def kernel(x, n, out):
+        tile = cuda.shared.array(400, np.float32)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        tile[tx + ty * 16] = 1
+        cuda.syncthreads()
+        for k in range(tx + ty * (tx + 16 - tx), n, cuda.blockDim.x * cuda.blockDim.y):
+            row = k // 20
+            column = k % 20
+            tile[k] = x[row, column]
+        cuda.syncthreads()
+        for k in range(tx + ty * 16, n, 64):
+            out[k] = tile[n - 1 - k]
+
+    run(kernel, 1, (16, 4), values(22, 20, 20), 400, np.zeros(400, np.float32))
+
+
 # --- unswitch_signs ---------------------------------------------------------------------------------------------------
 
 
@@ -234,3 +252,15 @@ def test_a_first_index_that_wraps_to_a_negative_one():
                 expected[t] += x[k]
             k += 2**63 - 10
     np.testing.assert_array_equal(out, expected)
+
+
+def test_a_first_index_that_is_negative_for_some_threads():
+    @cuda.jit
+    def kernel(x, n, out):
+        t = cuda.threadIdx.x
+        total = np.float32(0)
+        for k in range(n + (t - 8), 9):
+            total += x[k]
+        out[t] = total
+
+    run(kernel, 1, 16, values(24, 40), np.int32(2), np.zeros(16, np.float32))
