@@ -41,7 +41,8 @@ pub(crate) fn find(peeler: &mut Peeler<'_>, cells: &dyn Fn(SharedId) -> bool, se
     let (mut exprs, mut simple, mut pairs, mut shuffled) = (0, true, Vec::new(), Vec::new());
     for_each_stmt(&segment.body, &mut |stmt| {
         simple &= legal!("xor_partner.no-operation", !matches!(stmt.kind, StmtKind::Op { .. }));
-        simple &= legal!("xor_partner.no-loop", !matches!(stmt.kind, StmtKind::Loop { .. }));
+        // Both copies of a loop would be compiled, for an address that is computed in each iteration.
+        simple &= !matches!(stmt.kind, StmtKind::Loop { .. });
         for_each_expr_of_stmt(peeler.function, &stmt.kind, &mut |id| {
             exprs += 1;
             if let ExprKind::Binary(BinaryOp::Xor, a, b) = peeler.function.exprs[id].kind {
@@ -129,10 +130,9 @@ fn is_same(peeler: &Peeler<'_>, a: ExprId, b: ExprId) -> bool {
     match (&one.kind, &other.kind) {
         (ExprKind::Const(a), ExprKind::Const(b)) => a == b,
         (ExprKind::Special(a), ExprKind::Special(b)) => a == b,
-        // Uniform locals are assigned between segments only.
-        (ExprKind::Local(a), ExprKind::Local(b)) => {
-            a == b && legal!("xor_partner.same-operands", !peeler.uniformity.local_varies(*a))
-        }
+        // Uniform locals are assigned between segments only. Varying ones in a pair are rematerializable; a kernel that
+        // repeats them instead of naming the partner has not been measured.
+        (ExprKind::Local(a), ExprKind::Local(b)) => a == b && !peeler.uniformity.local_varies(*a),
         (ExprKind::Convert(a), ExprKind::Convert(b)) => is_same(peeler, *a, *b),
         (ExprKind::Binary(op, a, b), ExprKind::Binary(of, c, d)) => {
             op == of && is_same(peeler, *a, *c) && is_same(peeler, *b, *d)

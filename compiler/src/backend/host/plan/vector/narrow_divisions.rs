@@ -79,8 +79,9 @@ fn collect(peeler: &Peeler<'_>, body: &Block, found: &mut Vec<Division>) {
                 }
                 let Some(by) = function.int(by) else { return };
                 let pays = (3..=MAX_DIVISOR).contains(&by) && by & (by - 1) != 0;
+                // Other dividends, such as `x + x`, are `first + threadIdx.x` only with a value that varies.
                 if pays
-                    && legal!("narrow_divisions.unit-stride", forms.form(dividend) == Form::Step)
+                    && forms.form(dividend) == Form::Step
                     && legal!("narrow_divisions.no-wrap", !forms.wraps(dividend))
                 {
                     found.push(Division { id, dividend, by, is_quotient });
