@@ -73,8 +73,7 @@ pub(crate) fn rewrite_one(function: &mut Function, body: &mut Block, masks: Coun
             if let StmtKind::Loop { body, .. } = &mut inner.kind {
                 body.push(cut_here(inner.span));
             }
-            let is_free = masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS;
-            is_free
+            masks(function, &attempt).count <= masks(function, body).count + OWN_MASKS
         };
         may.then_some((path, found))
     })?;
