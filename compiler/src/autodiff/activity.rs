@@ -10,7 +10,7 @@ use weft_artifact::Scalar;
 
 use super::{
     arrays::{Arrays, Memory},
-    build::{is_float, is_half},
+    build::is_float,
     refusals::unsupported,
     rules::{self, Rule},
     tape::{Carried, Exchange, Join, List, Node, Values, Write, for_each_loop},
@@ -32,6 +32,8 @@ pub(super) struct Activity {
     useful_memory: BTreeSet<Memory>,
     /// The arrays from which active values are loaded, by the number of the parameter.
     pub(super) loaded: Vec<u32>,
+    /// The type of the elements of dynamic shared memory through which derivatives flow.
+    pub(super) dynamic: Option<Scalar>,
 }
 
 /// The arrays that a kernel writes.
@@ -110,7 +112,7 @@ pub(super) fn find(function: &Function, arrays: &Arrays, list: &List) -> Result<
         finder.backward(list)?;
     }
     finder.find_loaded(list);
-    Ok(finder.activity)
+    Ok(Activity { dynamic: finder.dynamic.into_inner().flatten(), ..finder.activity })
 }
 
 struct Finder<'a> {
@@ -291,9 +293,6 @@ impl Finder<'_> {
         {
             return Err(unsupported(span, what, help));
         }
-        if is_half(self.function.exprs[value].ty) && self.function.exprs[value].kind.operands().iter().any(is_varied) {
-            return Err(unsupported(span, "a 16-bit float", "compute with float32"));
-        }
         Ok(is_float(self.function.exprs[value].ty)
             && edges(self.function, value).iter().any(|&(_, operand)| self.is_varied(operand)))
     }
@@ -374,7 +373,7 @@ impl Finder<'_> {
                 let name = &self.arrays.param(param).name;
                 let message = format!("a derivative flows into `{name}`, which has no adjoint");
                 Err(Diagnostic::error(Code::NoDerivative, write.span, message)
-                    .help("derivatives flow through arrays of float32, float64, complex64 and complex128"))
+                    .help("derivatives flow through arrays of floats and of complex numbers"))
             }
             Memory::Captured => Err(unsupported(
                 write.span,

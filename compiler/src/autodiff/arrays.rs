@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_artifact::{ArgType, DType, HostChecks, Layout, Param, Scalar, SlotField, SlotSource};
+use weft_artifact::{ArgType, DType, HostChecks, Layout, Param, SlotField, SlotSource};
 
 use crate::{
     ir::{
@@ -301,5 +301,5 @@ impl Arrays {
 pub(super) fn has_derivative(dtype: DType) -> bool {
     let DType::Number(number) = dtype else { return false };
     let (scalar, _) = DType::Number(number).access();
-    matches!(scalar, Scalar::F32 | Scalar::F64)
+    scalar.is_float()
 }

@@ -60,12 +60,35 @@ pub(super) fn record(function: &mut Function, rules: &[Option<Rule>]) -> Result<
 
 /// The scalar type, if it is a float whose adjoints are supported.
 pub(super) fn is_float(ty: Type) -> bool {
-    matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64))
+    matches!(ty, Type::Scalar(scalar) if scalar.is_float())
 }
 
 /// Whether it is a 16-bit float.
 pub(super) fn is_half(ty: Type) -> bool {
     matches!(ty, Type::Scalar(scalar) if scalar.is_half())
+}
+
+/// The type of the adjoint or the tangent of a value: float32 for a 16-bit float, whose sums would lose digits.
+pub(super) fn adjoint_type(ty: Type) -> Type {
+    if is_half(ty) { Type::Scalar(Scalar::F32) } else { ty }
+}
+
+/// The value in a type.
+pub(super) fn converted(function: &mut Function, value: ExprId, ty: Type) -> ExprId {
+    let Expr { ty: from, span, .. } = function.exprs[value];
+    if from == ty { value } else { function.exprs.push(Expr { kind: ExprKind::Convert(value), ty, span }) }
+}
+
+/// The float32 that a conversion makes a 16-bit float of; another value itself.
+pub(super) fn unrounded(function: &Function, value: ExprId) -> ExprId {
+    if let ExprKind::Convert(wide) = function.exprs[value].kind
+        && is_half(function.exprs[value].ty)
+        && function.exprs[wide].ty == Type::Scalar(Scalar::F32)
+    {
+        wide
+    } else {
+        value
+    }
 }
 
 /// Whether an expression is a constant or a read of a local.
@@ -392,7 +415,7 @@ impl Recorder<'_> {
         let value = self.function.exprs.push(Expr { kind, ty, span });
         // Shared and local arrays have this value only now.
         let is_own = matches!(space_of_load(self.function, value), Some(Space::Shared | Space::Local | Space::Generic));
-        if is_leaf || !(is_float(ty) || is_half(ty) || bits || is_own) {
+        if is_leaf || !(is_float(ty) || bits || is_own) {
             return Ok(value);
         }
         let to = self.define(None, value, span, out);

@@ -19,7 +19,10 @@
 
 use std::collections::BTreeSet;
 
-use super::arrays::{Arrays, Memory};
+use super::{
+    arrays::{Arrays, Memory},
+    build::{adjoint_type, converted, unrounded},
+};
 use crate::{
     analysis::{Access, any_expr, escapes, for_each_access, same},
     ir::{
@@ -52,9 +55,11 @@ pub(super) fn without_atomics(function: &mut Function, arrays: &Arrays, plain: &
         if arrays.adjoints().any(|(of, own)| own == adjoint && plain.contains(&of)) {
             let again = function.copy_expr(pointer);
             let ty = function.exprs[term].ty;
-            let mut edit = function.edit(stmt.span);
-            let old = edit.expr(ExprKind::Load(again, Align::Natural), ty);
-            let value = edit.binary(BinaryOp::Add, old, term);
+            let old = function.edit(stmt.span).expr(ExprKind::Load(again, Align::Natural), ty);
+            let (term, wide) = (unrounded(function, term), adjoint_type(ty));
+            let (old, term) = (converted(function, old, wide), converted(function, term, wide));
+            let value = function.edit(stmt.span).binary(BinaryOp::Add, old, term);
+            let value = converted(function, value, ty);
             stmt.kind = StmtKind::Store { pointer, value, align: Align::Natural };
         }
     });
@@ -206,7 +211,7 @@ impl Merger<'_> {
             Memory::Captured | Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Other => "adjoint",
         };
         let ty = match self.function.exprs[pointer].ty {
-            Type::Ptr(elem, _) => Type::Scalar(elem),
+            Type::Ptr(elem, _) => adjoint_type(Type::Scalar(elem)),
             Type::Scalar(_) => self.function.exprs[pointer].ty,
         };
         let sum = self.function.locals.push(Local::new(format!("{name}.sum"), LocalKind::Temp, ty));
@@ -218,6 +223,8 @@ impl Merger<'_> {
 
     fn sum_in(&mut self, stmt: &mut Stmt, pointer: ExprId, sum: LocalId) {
         if let Some((_, term)) = addition(stmt).filter(|&(own, _)| same(self.function, own, pointer)) {
+            let term = unrounded(self.function, term);
+            let term = converted(self.function, term, self.function.locals[sum].ty);
             let mut edit = self.function.edit(stmt.span);
             let before = edit.read(sum);
             let after = edit.binary(BinaryOp::Add, before, term);
@@ -238,7 +245,10 @@ impl Merger<'_> {
     /// `*pointer += sum`.
     fn add(&mut self, pointer: ExprId, sum: LocalId, span: Span) -> Stmt {
         let pointer = self.function.copy_expr(pointer);
-        let term = self.function.edit(span).read(sum);
+        let mut term = self.function.edit(span).read(sum);
+        if let Type::Ptr(elem, _) = self.function.exprs[pointer].ty {
+            term = converted(self.function, term, Type::Scalar(elem));
+        }
         Stmt {
             kind: StmtKind::Op { op: Op::atomic(AtomicOp::Add), results: Vec::new(), args: vec![pointer, term] },
             span,

@@ -187,7 +187,7 @@ fn check_parameters(params: &[Param], derivative: &Derivative, span: Span) -> Re
         };
         let Some(dtype) = float_type(&param.ty) else {
             let message = format!("`{}` is {}, which has no derivative", param.name, param.ty);
-            return error(message, "derivatives are those of float32 and float64, and of complex arrays of them");
+            return error(message, "derivatives are those of floats, and of arrays of complex numbers");
         };
         let is_right = if let (ArgType::Array(own), ArgType::Array(given)) = (&param.ty, &adjoint.ty) {
             own.dtype == given.dtype && own.ndim == given.ndim && own.layout == given.layout && !given.readonly

@@ -3,6 +3,7 @@
 //! A row has the partial derivatives by the operands, times the adjoint `g` of the result. A partial may use the
 //! operands `a`, `b` and `c` and the result `y`; what it uses, the reverse sweep computes again.
 
+use super::build::{adjoint_type, converted};
 use crate::ir::{
     BinaryOp, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, MathFn, Type, UnaryOp, for_each_expr,
 };
@@ -235,7 +236,7 @@ pub(super) fn partial(function: &mut Function, of_op: Evaluated, operand: usize)
     let (rule, operands) = of(function, of_op.id)?;
     let Partials(partials) = rule else { return None };
     let formula = partials.get(operand)?;
-    let to = function.exprs[*operands.get(operand)?].ty;
+    let to = adjoint_type(function.exprs[*operands.get(operand)?].ty);
     let span = function.exprs[of_op.id].span;
     let of_this = function.exprs[of_op.id].kind.clone();
     let build = |function: &mut Function| Evaluator { function, operands: &operands, of_op }.build(formula);
@@ -246,11 +247,7 @@ pub(super) fn partial(function: &mut Function, of_op: Evaluated, operand: usize)
         let (yes, no) = if operand == 0 { (value, zero) } else { (zero, value) };
         value = function.exprs.push(Expr { kind: ExprKind::Select(cond, yes, no), ty: to, span });
     }
-    Some(if function.exprs[value].ty == to {
-        value
-    } else {
-        function.exprs.push(Expr { kind: ExprKind::Convert(value), ty: to, span })
-    })
+    Some(converted(function, value, to))
 }
 
 /// The values that the partial derivatives by some operands use, except the adjoint.
@@ -284,13 +281,27 @@ impl Evaluator<'_> {
         self.push(ExprKind::Local(local), self.function.locals[local].ty)
     }
 
+    fn operand(&mut self, number: usize) -> ExprId {
+        let value = self.function.copy_expr(self.operands[number]);
+        self.wide(value)
+    }
+
+    /// A 16-bit float as a float32.
+    fn wide(&mut self, value: ExprId) -> ExprId {
+        let ty = adjoint_type(self.function.exprs[value].ty);
+        converted(self.function, value, ty)
+    }
+
     fn build(&mut self, formula: &Formula) -> ExprId {
-        let ty = self.function.exprs[self.of_op.id].ty;
+        let ty = adjoint_type(self.function.exprs[self.of_op.id].ty);
         match formula {
             G => self.read(self.of_op.adjoint),
-            A => self.function.copy_expr(self.operands[0]),
-            B => self.function.copy_expr(self.operands[1]),
-            Y => self.read(self.of_op.result),
+            A => self.operand(0),
+            B => self.operand(1),
+            Y => {
+                let value = self.read(self.of_op.result);
+                self.wide(value)
+            }
             K(value) => {
                 let rounded = ty.scalar().map_or(*value, |scalar| scalar.nearest(*value));
                 self.push(ExprKind::Const(Const::Float(rounded)), ty)

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use super::{
     activity::edges,
     arrays::Memory,
+    build::{adjoint_type, converted},
     calls,
     refusals::unsupported,
     rules::{self, Evaluated},
@@ -38,7 +39,9 @@ pub(super) fn emit(tape: Tape<'_>, list: &List, function: &mut Function, module:
         if tape.activity.is_active(value) {
             let span = emitter.function.span;
             let pointer = emitter.read(array, span);
-            let tangent = emitter.load(pointer, emitter.function.locals[value].ty, span);
+            let ty = emitter.function.locals[value].ty;
+            let tangent = emitter.load(pointer, ty, span);
+            let tangent = converted(emitter.function, tangent, adjoint_type(ty));
             emitter.assign_tangent(value, tangent, span);
         }
     }
@@ -93,20 +96,20 @@ impl Emitter<'_> {
             return local;
         }
         let Local { name, ty, .. } = &self.function.locals[value];
-        let local = Local::new(format!("{name}.tangent"), LocalKind::Temp, *ty);
+        let local = Local::new(format!("{name}.tangent"), LocalKind::Temp, adjoint_type(*ty));
         let local = self.function.locals.push(local);
         self.tangents.insert(value, local);
         local
     }
 
-    /// The tangent of a value, 0 if it is not active.
+    /// The tangent of a value of a type, 0 if it is not active.
     fn tangent_of(&mut self, value: Option<LocalId>, ty: Type, span: Span) -> ExprId {
         match value.filter(|&value| self.is_active(value)) {
             Some(value) => {
                 let local = self.tangent(value);
                 self.read(local, span)
             }
-            None => self.expr(ExprKind::Const(Const::Float(0.0)), ty, span),
+            None => self.expr(ExprKind::Const(Const::Float(0.0)), adjoint_type(ty), span),
         }
     }
 
@@ -185,6 +188,7 @@ impl Emitter<'_> {
         if let Class::Load(pointer) = self.function.class(value) {
             let shadow = shadow::address(self.tape, self.function, pointer);
             let tangent = self.load(shadow, ty, span);
+            let tangent = converted(self.function, tangent, adjoint_type(ty));
             return self.assign_tangent(to, tangent, span);
         }
         let mut sum: Option<ExprId> = None;
@@ -200,10 +204,10 @@ impl Emitter<'_> {
             } else {
                 // A conversion.
                 let tangent = self.read(adjoint, span);
-                self.expr(ExprKind::Convert(tangent), ty, span)
+                converted(self.function, tangent, adjoint_type(ty))
             };
             sum = Some(match sum {
-                Some(sum) => self.expr(ExprKind::Binary(BinaryOp::Add, sum, term), ty, span),
+                Some(sum) => self.function.edit(span).binary(BinaryOp::Add, sum, term),
                 None => term,
             });
         }
@@ -232,6 +236,7 @@ impl Emitter<'_> {
         if takes && (active.is_some() || write.atomic.is_none()) {
             let ty = self.function.exprs[write.value].ty;
             let tangent = self.tangent_of(active, ty, span);
+            let tangent = converted(self.function, tangent, ty);
             let shadow = shadow::address(self.tape, self.function, write.pointer);
             self.store(write, shadow, tangent);
         }

@@ -3,10 +3,10 @@
 use super::Emitter;
 use crate::{
     autodiff::{
-        build::is_float,
+        build::{adjoint_type, converted, is_float},
         tape::{Call, Callee},
     },
-    ir::{ExprId, ExprKind, LocalId, Rule, StmtKind, Type},
+    ir::{ExprId, LocalId, Rule, StmtKind, Type},
 };
 
 impl Emitter<'_> {
@@ -32,7 +32,10 @@ impl Emitter<'_> {
         for (&to, &adjoint) in floats.iter().zip(&adjoints) {
             let ty = self.function.locals[to].ty;
             args.push(match adjoint {
-                Some(adjoint) => self.read(adjoint, span),
+                Some(adjoint) => {
+                    let adjoint = self.read(adjoint, span);
+                    converted(self.function, adjoint, ty)
+                }
                 None => self.zero(ty, span),
             });
         }
@@ -47,11 +50,9 @@ impl Emitter<'_> {
                 continue;
             }
             let Some(value) = self.tape.function.local(arg).filter(|&value| self.receives(value)) else { continue };
-            let (from, to) = (self.function.locals[result].ty, self.function.locals[value].ty);
-            let mut term = self.read(result, span);
-            if from != to {
-                term = self.expr(ExprKind::Convert(term), to, span);
-            }
+            let to = adjoint_type(self.function.locals[value].ty);
+            let term = self.read(result, span);
+            let term = converted(self.function, term, to);
             self.contribute(value, term, span);
         }
     }

@@ -38,12 +38,13 @@ impl Emitter<'_> {
                     self.clear_array(pointer, len, (None, None));
                 }
                 Base::Dynamic => {
-                    let ty = Type::Ptr(Scalar::U32, Space::Shared);
+                    let elem = self.tape.activity.dynamic.unwrap_or(Scalar::U8);
+                    let ty = Type::Ptr(elem, Space::Shared);
                     let base = self.expr(ExprKind::DynamicShared, ty, span);
                     let bytes = dynamic::first_adjoint(self.function, Type::I64, span);
                     let size = dynamic::size(self.function, span);
-                    let four = self.int(4, span);
-                    let len = self.binary(BinaryOp::DivNonneg, size, four, span);
+                    let each = self.int(i128::from(elem.size_bytes()), span);
+                    let len = self.binary(BinaryOp::DivNonneg, size, each, span);
                     self.clear_array((ExprKind::ByteOffset { base, bytes }, ty), len, (thread, threads));
                 }
                 Base::Const(_) => {}

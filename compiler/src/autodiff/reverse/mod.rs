@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use self::scratch::{Kept, Stack};
 use super::{
     activity::edges,
+    build::{adjoint_type, converted},
     plan::{LoopPlan, Needed, Order, Plan},
     rules::{self, Evaluated},
     shadow,
@@ -141,7 +142,7 @@ impl Emitter<'_> {
             return local;
         }
         let Local { name, ty, .. } = &self.function.locals[value];
-        let local = Local::new(format!("{name}.adjoint"), LocalKind::Temp, *ty);
+        let local = Local::new(format!("{name}.adjoint"), LocalKind::Temp, adjoint_type(*ty));
         let local = self.function.locals.push(local);
         self.adjoints.insert(value, local);
         local
@@ -235,14 +236,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// `*pointer += term`.
+    /// `*pointer += term`. Sums are rounded to the type of the element.
     fn accumulate(&mut self, pointer: ExprId, term: ExprId, span: Span) {
-        let ty = self.function.exprs[term].ty;
+        let wide = self.function.exprs[term].ty;
+        let elem = match self.function.exprs[pointer].ty {
+            Type::Ptr(elem, _) => Type::Scalar(elem),
+            Type::Scalar(_) => wide,
+        };
         let op = match self.function.exprs[pointer].ty {
             Type::Ptr(_, Space::Local) => {
                 let again = self.function.copy_expr(pointer);
-                let old = self.expr(ExprKind::Load(again, Align::Natural), ty, span);
+                let old = self.expr(ExprKind::Load(again, Align::Natural), elem, span);
+                let old = converted(self.function, old, wide);
                 let value = self.binary(BinaryOp::Add, old, term, span);
+                let value = converted(self.function, value, elem);
                 return self.push(StmtKind::Store { pointer, value, align: Align::Natural }, span);
             }
             Type::Ptr(_, Space::Shared) => {
@@ -250,6 +257,7 @@ impl Emitter<'_> {
             }
             Type::Ptr(..) | Type::Scalar(_) => Op::atomic(AtomicOp::Add),
         };
+        let term = converted(self.function, term, elem);
         self.push(StmtKind::Op { op, results: Vec::new(), args: vec![pointer, term] }, span);
     }
 
@@ -380,9 +388,11 @@ impl Emitter<'_> {
             let load = self.expr(ExprKind::Load(shadow, Align::Natural), ty, span);
             let temp = self.temp("g", ty);
             self.push(StmtKind::Assign(temp, load), span);
-            let mut term = self.read(temp, span);
+            let term = self.read(temp, span);
+            let wide = adjoint_type(ty);
+            let mut term = converted(self.function, term, wide);
             if write.is_negative() {
-                term = self.expr(ExprKind::Unary(UnaryOp::Neg, term), ty, span);
+                term = self.expr(ExprKind::Unary(UnaryOp::Neg, term), wide, span);
             }
             if overwrites {
                 self.overwrite(shadow, ty, span);

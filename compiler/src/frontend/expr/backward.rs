@@ -34,12 +34,12 @@ pub(super) struct Typed<'a> {
 
 /// Whether the type is one of floats that have adjoints.
 fn is_float(ty: Type) -> bool {
-    matches!(ty, Type::Scalar(Scalar::F32 | Scalar::F64))
+    matches!(ty, Type::Scalar(scalar) if scalar.is_float())
 }
 
 /// Whether values of a type have adjoints.
 fn has_adjoint(ty: &Ty) -> bool {
-    ty.number().is_some_and(Number::is_complex) || matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F64))
+    ty.number().is_some_and(Number::is_complex) || matches!(ty, Ty::Scalar(scalar) if scalar.is_float())
 }
 
 /// Whether a type is one of numbers, or of tuples of them.
@@ -138,7 +138,7 @@ impl FnLowerer<'_> {
         let expected = parts.iter().filter(|ty| is_float(**ty)).count();
         let numbers = parts.iter().filter(|&&ty| ty != Type::BOOL).count();
         let given: Vec<Type> = returns.parts().into_iter().map(|(_, ty)| ty).collect();
-        let is_number = |ty: &Type| matches!(ty, Type::Scalar(scalar) if *scalar != Scalar::Bool && !scalar.is_half());
+        let is_number = |ty: &Type| matches!(ty, Type::Scalar(scalar) if *scalar != Scalar::Bool);
         if !may_end_thread && [expected, numbers].contains(&given.len()) && given.iter().all(is_number) {
             return Some(given.len() != expected);
         }

@@ -2,7 +2,7 @@
 
 use weft_artifact::Scalar;
 
-use super::{ALL_LANES, Combiner, LANES, addition, element, root};
+use super::{ALL_LANES, Combiner, LANES, addition, element, root, sum_type};
 use crate::{
     analysis::same,
     ir::{
@@ -50,7 +50,7 @@ impl Combiner<'_> {
         let mut sums = Vec::new();
         for pointer in found {
             let Type::Ptr(elem, _) = self.function.exprs[pointer].ty else { continue };
-            let local = self.temp("sum", Type::Scalar(elem));
+            let local = self.temp("sum", Type::Scalar(sum_type(elem)));
             self.replace(body, pointer, local);
             sums.push(Sum { pointer, local });
         }
@@ -136,7 +136,7 @@ impl Combiner<'_> {
                 && self.is_only_added_to(pointer)
                 && let Type::Ptr(elem, _) = self.function.exprs[pointer].ty
             {
-                found.push((param, elem));
+                found.push((param, sum_type(elem)));
             }
         });
         for (param, elem) in found {

@@ -136,13 +136,26 @@ struct Combiner<'a> {
     span: Span,
 }
 
-/// The address and the term of an addition of floats in a memory space.
+/// The address and the term of an addition of floats in a memory space; of 16-bit floats, a float32.
 fn addition_in(function: &Function, stmt: &Stmt, space: Space) -> Option<(ExprId, ExprId)> {
     let StmtKind::Op { op: Op::Atomic { op: AtomicOp::Add, .. }, results, args } = &stmt.kind else { return None };
     let &[pointer, term] = args.as_slice() else { return None };
     let Type::Ptr(elem, of) = function.exprs[pointer].ty else { return None };
-    let fits = matches!(elem, Scalar::F32 | Scalar::F64) && of == space;
-    (fits && results.is_empty()).then_some((pointer, term))
+    if of != space || !results.is_empty() {
+        return None;
+    }
+    if !elem.is_half() {
+        return elem.is_float().then_some((pointer, term));
+    }
+    // A sum of 16-bit floats is one of float32, which the last addition rounds.
+    let ExprKind::Convert(wide) = function.exprs[term].kind else { return None };
+    let fits = of == Space::Global && function.exprs[wide].ty == Type::Scalar(Scalar::F32);
+    fits.then_some((pointer, wide))
+}
+
+/// The type of sums of elements.
+fn sum_type(elem: Scalar) -> Scalar {
+    if elem.is_half() { Scalar::F32 } else { elem }
 }
 
 /// The address and the term of an addition of floats in global memory.
@@ -249,7 +262,12 @@ impl Combiner<'_> {
     }
 
     fn atomic(&mut self, pointer: ExprId, term: LocalId) -> Stmt {
-        let (pointer, term) = (self.function.copy_expr(pointer), self.read(term));
+        let (pointer, mut term) = (self.function.copy_expr(pointer), self.read(term));
+        if let Type::Ptr(elem, _) = self.function.exprs[pointer].ty
+            && elem.is_half()
+        {
+            term = self.expr(ExprKind::Convert(term), Type::Scalar(elem));
+        }
         self.op(Op::atomic(AtomicOp::Add), Vec::new(), vec![pointer, term])
     }
 

@@ -45,8 +45,8 @@ class Adjoint:
         for role, what in ((READ, "takes"), (RESULT, "returns")):
             if not any(of.parameters[number].role == role for number in self.numbers):
                 msg = (
-                    f'{of.name}: backward="auto" needs gradients, but the operator {what} no array of float32, '
-                    "float64, complex64 or complex128"
+                    f'{of.name}: backward="auto" needs gradients, but the operator {what} no array of floats or '
+                    "complex numbers"
                 )
                 raise TypeError(msg)
         self.description = self._described()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft._weft import Type
 
 # The elements of arrays that have derivatives.
-FLOATS = {"float32", "float64", "complex64", "complex128"}
+FLOATS = {"float16", "bfloat16", "float32", "float64", "complex64", "complex128"}
 
 
 class _ForTypes(NamedTuple):
@@ -297,8 +297,8 @@ def vjp(kernel: Dispatcher | Vjp | Jvp, wrt: str | Sequence[str] | None = None) 
         The kernel. It must have no races; neither its arguments nor the adjoints may overlap. An object of `vjp` or
         `jvp` gives second derivatives.
     wrt
-        The names of the parameters whose gradients are computed; by default all arrays and scalars of float32 and
-        float64, and arrays of complex numbers. Arrays that the kernel writes always have adjoints.
+        The names of the parameters whose gradients are computed; by default all arrays and scalars of floats, and
+        arrays of complex numbers. Arrays that the kernel writes always have adjoints.
 
     Returns
     -------
@@ -344,8 +344,8 @@ def jvp(kernel: Dispatcher | Vjp | Jvp, wrt: str | Sequence[str] | None = None) 
         The kernel. Neither its arguments nor the tangents may overlap. An object of `vjp` or `jvp` gives second
         derivatives: of `vjp`, products with the Hessian.
     wrt
-        The names of the parameters that have tangents; by default all arrays and scalars of float32 and float64, and
-        arrays of complex numbers. Others are constants. Arrays that the kernel writes always have tangents.
+        The names of the parameters that have tangents; by default all arrays and scalars of floats, and arrays of
+        complex numbers. Others are constants. Arrays that the kernel writes always have tangents.
 
     Returns
     -------
@@ -474,7 +474,7 @@ def _tuple(wrt: str | Sequence[str] | None) -> tuple[str, ...] | None:
 def _has_derivative(ty: Type) -> bool:
     dtype = getattr(ty, "dtype", None)
     if dtype is None:
-        return str(ty) in ("float32", "float64")
+        return str(ty) in ("float16", "bfloat16", "float32", "float64")
     return str(dtype) in FLOATS
 
 

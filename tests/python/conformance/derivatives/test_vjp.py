@@ -494,12 +494,6 @@ def test_what_has_no_derivative_is_an_error_at_its_line():
     assert "the derivative of the gamma function is not supported" in head
     assert line == "y[0] = math.gamma(x[0])"
 
-    def half(x, y):
-        y[0] = np.float16(x[0]) * np.float16(2)
-
-    head, line = refused(half, x, y)
-    assert "a 16-bit float" in head
-
     def old(x, y):
         y[0] = cuda.atomic.add(x, 0, 1.0)
 

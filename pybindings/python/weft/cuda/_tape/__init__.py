@@ -328,7 +328,7 @@ class Tape:
             raise ValueError(msg)
         for output in every:
             if not isinstance(output, DeviceNDArray) or str(output.dtype) not in FLOATS:
-                msg = "outputs must be device arrays of float32, float64, complex64 or complex128"
+                msg = "outputs must be device arrays of floats or complex numbers"
                 raise TypeError(msg)
         stream = self._stream
         seeds = [(output, _seed(output, adjoint)) for output, adjoint in zip(every, given, strict=True)]
@@ -365,7 +365,7 @@ class Tape:
         RuntimeError
             ``backward`` was not called.
         TypeError
-            The array has no elements of float32, float64, complex64 or complex128.
+            The array has no elements of floats or complex numbers.
         ValueError
             No record accesses the array.
         """
@@ -421,7 +421,7 @@ def _on_device(adjoint: Any) -> DeviceNDArray:
 def tape() -> Tape:
     """Make a tape, which records launches in a ``with`` block for gradients through all of them.
 
-    The tape follows device arrays of float32, float64, complex64 and complex128: arguments of kernels, copies between
+    The tape follows device arrays of floats and complex numbers: arguments of kernels, copies between
     device arrays, assignments to them, operators, and NumPy's common functions of them. Kernels must be ones that
     `vjp` differentiates, as far as gradients flow through them. Scalars are constants: pass what is to have a gradient
     in an array. It does not see what other libraries, graphs and prepared launches write, nor arrays that device

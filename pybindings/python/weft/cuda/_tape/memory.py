@@ -85,9 +85,9 @@ class Adjoints:
         for array in arrays:
             if (found := self.merged_range(array)) is None:
                 continue
-            kind = "float32" if array.dtype in (np.float32, np.complex64) else "float64"
-            if self._kinds.setdefault(found, kind) != kind:
-                msg = "views of one array with elements of float32 and of float64 have no common adjoint"
+            kind = {"complex64": "float32", "complex128": "float64"}.get(str(array.dtype), str(array.dtype))
+            if (other := self._kinds.setdefault(found, kind)) != kind:
+                msg = f"views of one array with elements of {other} and of {kind} have no common adjoint"
                 raise TypeError(msg)
 
     def merged_range(self, array: DeviceNDArray) -> tuple[int, int] | None:
