@@ -226,7 +226,8 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> Result<fronten
     module.reproducible = request.options.reproducible && !request.options.has_scratch();
     (module.coarsen, module.choose) = coarsen(request);
     if let Some(derivative) = &request.options.derivative {
-        autodiff::differentiate(module, derivative)
+        let is_ordered = derivative.has_sums || module.reproducible;
+        autodiff::differentiate(module, derivative, is_ordered)
             .map_err(|diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() })?;
     }
     Ok(lowered)

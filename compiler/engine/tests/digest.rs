@@ -505,6 +505,7 @@ fn every_change_gives_another_digest() {
             derivative: Some(Derivative { scratch: Scratch::Given, ..derivative(&[0], &[1]) }),
             ..base()
         }),
+        options(Options { derivative: Some(Derivative { has_sums: true, ..derivative(&[0], &[1]) }), ..base() }),
         options(Options {
             derivative: Some(Derivative { inner: Some(Box::default()), ..derivative(&[0], &[1]) }),
             ..base()

@@ -38,6 +38,8 @@ pub(super) struct Arrays {
     adjoints: BTreeMap<u32, u32>,
     /// The types of the parameters.
     params: Vec<Param>,
+    /// The numbers of the parameters of scratch memory and of exact sums.
+    memory: [Option<u32>; 2],
     /// The names of shared and local arrays.
     names: BTreeMap<Memory, String>,
     /// By shared or local array: its adjoint.
@@ -85,7 +87,10 @@ impl Arrays {
         let local = function.local_arrays.iter().map(|(id, array)| (Memory::Local(id), array.name.clone()));
         let dynamic = [(Memory::Dynamic, "cuda.shared.array(0, dtype)".to_owned())];
         let names = shared.chain(local).chain(dynamic).collect();
-        Self { slots, adjoints, params: params.to_vec(), names, own: BTreeMap::new() }
+        let mut added = first + derivative.of.len() as u32..;
+        let has_scratch = derivative.scratch.params() > 0;
+        let memory = [has_scratch, derivative.has_sums].map(|has| has.then(|| added.next()).flatten());
+        Self { slots, adjoints, params: params.to_vec(), memory, names, own: BTreeMap::new() }
     }
 
     /// Declares the adjoints of shared and local arrays.
@@ -124,6 +129,12 @@ impl Arrays {
         }
     }
 
+    /// The shared array that has another one as its adjoint; other memory itself.
+    pub(super) fn of_adjoint(&self, memory: Memory) -> Memory {
+        let is_adjoint = |base| matches!((memory, base), (Memory::Shared(id), Base::Shared(adjoint)) if id == adjoint);
+        self.own.iter().find(|(_, base)| is_adjoint(**base)).map_or(memory, |(&of, _)| of)
+    }
+
     /// The adjoint of a shared or local array.
     pub(super) fn own_adjoint(&self, memory: Memory) -> Option<Base> {
         self.own.get(&memory).copied()
@@ -149,9 +160,14 @@ impl Arrays {
         &self.params[number as usize]
     }
 
-    /// The address of the scratch memory: of the last parameter's array.
+    /// The address of the scratch memory.
     pub(super) fn scratch(&self) -> Option<LocalId> {
-        self.local(self.params.len().checked_sub(1)? as u32, SlotField::Data)
+        self.local(self.memory[0]?, SlotField::Data)
+    }
+
+    /// The address of the words of exact sums.
+    pub(super) fn sums(&self) -> Option<LocalId> {
+        self.local(self.memory[1]?, SlotField::Data)
     }
 
     /// The local of a field of a parameter.

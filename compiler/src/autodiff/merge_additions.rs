@@ -67,7 +67,7 @@ pub(super) fn without_atomics(function: &mut Function, arrays: &Arrays, plain: &
 }
 
 /// The address and the term of an addition.
-fn addition(stmt: &Stmt) -> Option<(ExprId, ExprId)> {
+pub(super) fn addition(stmt: &Stmt) -> Option<(ExprId, ExprId)> {
     let StmtKind::Op { op: Op::Atomic { op: AtomicOp::Add, .. }, results, args } = &stmt.kind else { return None };
     let &[pointer, term] = args.as_slice() else { return None };
     results.is_empty().then_some((pointer, term))
@@ -279,7 +279,7 @@ fn in_branches(block: &[Stmt], at: usize, all: &mut Vec<Addition>) {
 }
 
 /// The arrays that statements access only by additions, by the number of the parameter.
-fn only_added_to(function: &Function, arrays: &Arrays, body: &Block) -> BTreeSet<u32> {
+pub(super) fn only_added_to(function: &Function, arrays: &Arrays, body: &Block) -> BTreeSet<u32> {
     let mut all: BTreeSet<u32> = arrays.adjoints().map(|(_, adjoint)| adjoint).collect();
     for_each_access(function, body, &mut |access| match access {
         Access::Read(pointer) | Access::Write(pointer) => {

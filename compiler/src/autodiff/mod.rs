@@ -17,6 +17,7 @@ mod contents;
 mod dependence;
 mod dynamic;
 mod early_loads;
+mod exact_sums;
 mod late_stores;
 mod loops;
 mod merge_additions;
@@ -54,23 +55,29 @@ use crate::{
 /// The most iterations of a loop that is unrolled first: the values of its iterations are then in registers.
 const MOST_UNROLLED: usize = 8;
 
-/// Replaces a module's kernel by its adjoint kernel.
+/// Replaces a module's kernel by its adjoint kernel. `is_ordered`: the bits of its results must not depend on the order of
+/// the threads.
 ///
 /// # Errors
 ///
 /// The reason why the kernel has no derivative, or none that is supported, at its line.
-pub(crate) fn differentiate(module: &mut Module, derivative: &Derivative) -> Result<(), Diagnostic> {
+pub(crate) fn differentiate(module: &mut Module, derivative: &Derivative, is_ordered: bool) -> Result<(), Diagnostic> {
     let calls = module.clone();
     let params = module.params.clone();
-    derive(module, derivative, &params).map_err(|diagnostic| at_users_code(&calls, diagnostic))
+    derive(module, derivative, &params, is_ordered).map_err(|diagnostic| at_users_code(&calls, diagnostic))
 }
 
 /// Replaces the kernel, whose last parameters are those of the derivative.
-fn derive(module: &mut Module, derivative: &Derivative, params: &[Param]) -> Result<(), Diagnostic> {
+fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ordered: bool) -> Result<(), Diagnostic> {
     let Some(kernel) = module.kernel else { return Ok(()) };
     let span = module.functions[kernel].span;
     if let Some(inner) = &derivative.inner {
-        derive(module, inner, &params[..derivative.first_adjoint(params.len())])?;
+        let params = &params[..derivative.first_adjoint(params.len())];
+        derive(module, inner, params, false)?;
+        if is_ordered && derivative.is_forward {
+            let function = &module.functions[kernel];
+            exact_sums::refuse(function, &Arrays::new(function, params, &module.shared, inner))?;
+        }
     }
     check_parameters(params, derivative, span)?;
     inline::all(module);
@@ -112,7 +119,7 @@ fn derive(module: &mut Module, derivative: &Derivative, params: &[Param]) -> Res
     }
     improve(&mut module.functions[kernel], tape, &own_elements::plain(tape, &list));
     module.is_adjoint = true;
-    Ok(())
+    if is_ordered { exact_sums::run(&mut module.functions[kernel], tape.arrays, derivative.has_sums) } else { Ok(()) }
 }
 
 /// Inlines the calls of functions with rules, and of backward functions.

@@ -71,5 +71,6 @@ codes! {
     NoDerivative "E0401" "something without a derivative",
     NoPath "E0402" "a derivative that reaches no output",
     NotRecomputable "E0403" "a value that the reverse sweep cannot compute again",
+    Unordered "E0404" "a gradient whose bits depend on the order of the threads",
     Internal "E0901" "an internal error of weft",
 }

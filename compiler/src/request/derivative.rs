@@ -15,6 +15,9 @@ pub struct Derivative {
     pub is_forward: bool,
     /// The memory for values of loops without a constant bound.
     pub scratch: Scratch,
+    /// The last parameter, after the scratch memory, is a contiguous array of `int64`: words of exact sums, to which the
+    /// kernel adds gradients instead of to their arrays. Their bits do not depend on the order of the threads.
+    pub has_sums: bool,
     /// The derivative of which this one is taken, for second derivatives: its parameters precede.
     pub inner: Option<Box<Self>>,
 }
@@ -57,6 +60,9 @@ impl Scratch {
 }
 
 impl Derivative {
+    /// The name of the parameter of exact sums. It is no identifier.
+    pub const SUMS: &str = "adjoint.sums";
+
     /// The number of the first adjoint among a number of parameters.
     pub fn first_adjoint(&self, params: usize) -> usize {
         params.saturating_sub(self.added())
@@ -83,15 +89,16 @@ impl Derivative {
         let of = self.of.iter().filter_map(|&number| params.get(number as usize));
         let mut added: Vec<String> = of.map(|name| self.name(name)).collect();
         added.extend(std::iter::repeat_n(Scratch::NAME.to_owned(), self.scratch.params()));
+        added.extend(self.has_sums.then(|| Self::SUMS.to_owned()));
         params.extend(added);
     }
 
     /// The number of parameters that it adds to those of the kernel, or of the derivative of which it is taken.
     pub fn added(&self) -> usize {
-        self.of.len() + self.scratch.params()
+        self.of.len() + self.scratch.params() + usize::from(self.has_sums)
     }
 
-    /// Adds the adjoints, and the scratch memory, to the parameters of a kernel.
+    /// Adds the adjoints, the scratch memory, and the words of exact sums to the parameters of a kernel.
     pub fn add_adjoints(&self, kernel: &mut ast::Function) {
         if let Some(inner) = &self.inner {
             inner.add_adjoints(kernel);
@@ -104,5 +111,8 @@ impl Derivative {
         };
         self.of.iter().for_each(|&number| add(number, &|name| self.name(name)));
         (0..self.scratch.params()).for_each(|_| add(0, &|_| Scratch::NAME.to_owned()));
+        if self.has_sums {
+            add(0, &|_| Self::SUMS.to_owned());
+        }
     }
 }

@@ -327,7 +327,7 @@ class Dispatcher(Generic[_P, _R]):
         signatures: Sequence[Signature],
         source: str | None = None,
         kept: Text | None = None,
-        derivatives: Sequence[tuple[list[int], list[int], bool, bool, int]] = (),
+        derivatives: Sequence[tuple[list[int], list[int], bool, bool, int, bool]] = (),
         backward: Dispatcher[..., Any] | None = None,
     ) -> Self: ...
     @property

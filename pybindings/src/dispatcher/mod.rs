@@ -144,7 +144,7 @@ impl Jitted for Dispatcher {
 }
 
 /// The fields of a [`Derivative`], but for the inner one, and the number of its scratch memory.
-type GivenDerivative = (Vec<u32>, Vec<u32>, bool, bool, u8);
+type GivenDerivative = (Vec<u32>, Vec<u32>, bool, bool, u8, bool);
 
 #[pymethods]
 impl Dispatcher {
@@ -167,9 +167,9 @@ impl Dispatcher {
         };
         let mut params = parameter_names(function)?;
         let mut jit = options::read(options)?;
-        for (of, wrt, has_old_contents, is_forward, scratch) in derivatives {
+        for (of, wrt, has_old_contents, is_forward, scratch, has_sums) in derivatives {
             let (scratch, inner) = (Scratch::of_number(scratch), jit.code.derivative.take().map(Box::new));
-            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward, scratch, inner });
+            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner });
         }
         if let Some(derivative) = &jit.code.derivative {
             derivative.add_names(&mut params);

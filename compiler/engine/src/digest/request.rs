@@ -43,7 +43,7 @@ impl Feed {
         }
     }
 
-    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward, scratch, inner }: &Derivative) {
+    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner }: &Derivative) {
         for params in [of, wrt] {
             self.number(params.len() as u64);
             for param in params {
@@ -53,6 +53,7 @@ impl Feed {
         self.flag(*has_old_contents);
         self.flag(*is_forward);
         self.number(*scratch as u64);
+        self.flag(*has_sums);
         self.optional(inner.as_deref(), Self::derivative);
     }
 

@@ -45,6 +45,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::NoDerivative => include_str!("E0401.md"),
         Code::NoPath => include_str!("E0402.md"),
         Code::NotRecomputable => include_str!("E0403.md"),
+        Code::Unordered => include_str!("E0404.md"),
         Code::Internal => include_str!("E0901.md"),
     }
 }

@@ -2,7 +2,8 @@
 
 Most adjoint kernels need none. One whose reverse sweep needs values of loops without a constant bound takes scratch
 memory: a launch of another kernel counts its bytes first. One that needs elements which the kernel has overwritten
-executes these writes, so it takes copies of the arrays.
+executes these writes, so it takes copies of the arrays. One of a reproducible kernel, in which threads add to the same
+gradients, takes memory for exact sums.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from weft import _weft
 from weft._weft import Dispatcher, Type
+from weft.cuda._exact_sums import ExactSums
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import as_cuda_array, device_array
 from weft.errors import CompileError
@@ -42,28 +44,34 @@ _DROPPED = {
 # The derivatives that each derived kernel is made by, from the first one on.
 _derivatives: weakref.WeakKeyDictionary[Dispatcher, list[Any]] = weakref.WeakKeyDictionary()
 
-# The code of errors about values that the reverse sweep cannot compute again.
-_NEEDS_MEMORY = "E0403"
+# The codes of errors about values that the reverse sweep cannot compute again, and about sums without an order.
+NEEDS_SCRATCH, NEEDS_SUMS = "E0403", "E0404"
 # The numbers of `Scratch` in the compiler.
-_GIVEN, _COUNTED = 1, 2
+GIVEN, COUNTED = 1, 2
 
 
 class _WithMemory:
-    """An adjoint kernel that takes scratch memory or copies of arrays, for arguments of some types."""
+    """An adjoint kernel that takes scratch memory, copies of arrays or exact sums, for arguments of some types."""
 
     def __init__(self, of: DerivedKernel, types: tuple[Type, ...], error: CompileError) -> None:
-        self.kernel = of.derived(_GIVEN)
-        signature = (*types, _weft.typeof_value(np.zeros(1, np.int64)))
-        self.effects = self.kernel.effects(signature)
+        self._has_scratch = has_code(error, NEEDS_SCRATCH)
+        self.kernel = of.derived(GIVEN if self._has_scratch else 0, has_sums=of.is_ordered)
+        memory = _weft.typeof_value(np.zeros(1, np.int64))
+        self.effects = self.kernel.effects((*types, *[memory] * (self._has_scratch + of.is_ordered)))
         effects = list(self.effects.values())
-        self.stores = effects[-1].writes
+        self.stores = self._has_scratch and effects[len(types)].writes
         # The kernel's own parameters come first.
+        self._first = of.count
         self.copied = [number for number in range(of.count) if effects[number].writes]
-        self._counting = of.derived(_COUNTED) if self.stores else None
+        self._counting = of.derived(COUNTED) if self.stores else None
         self._counted: list[int] = []
         if self._counting is not None:
-            counts = list(self._counting.effects(signature).values())
+            counts = list(self._counting.effects((*types, memory)).values())
             self._counted = [number for number in range(of.count) if counts[number].writes]
+        # The kernel does not access an adjoint with exact sums.
+        adjoints = enumerate(effects[of.count : len(types)])
+        self._summed = [number for number, own in adjoints if of.is_ordered and not (own.reads or own.writes)]
+        self._numbers, self._is_ordered = of.numbers, of.is_ordered
         self._reason = _reason(error)
         self._name = of.kernel.__name__
 
@@ -71,19 +79,23 @@ class _WithMemory:
         name = self._name
         if _weft.is_recording():
             msg = (
-                f"the adjoint kernel of `{name}` needs memory for values that its reverse sweep needs, which a graph "
-                f"cannot record: launch it outside of the graph. {self._reason}"
+                f"the adjoint kernel of `{name}` needs memory that a launch allocates, which a graph cannot record: "
+                f"launch it outside of the graph. {self._reason}"
             )
             raise RuntimeError(msg)
         launcher = self.kernel[configuration]
-        scratch = device_array(1, np.int64, stream=launcher.stream)
-        if self._counting is not None:
-            scratch.setitem(..., 0, launcher.stream)
-            self._counting[configuration](*_copied(args, self._counted, launcher.stream), scratch)
-            each = int(scratch.copy_to_host(stream=launcher.stream)[0])
-            count = math.prod(launcher.griddim) * math.prod(launcher.blockdim)
-            scratch = self._allocated(each, count, launcher.stream)
-        self.kernel[configuration](*_copied(args, self.copied, launcher.stream), scratch)
+        memory = []
+        if self._has_scratch:
+            memory.append(self._scratch(configuration, args, launcher))
+        given = _copied(args, self.copied, launcher.stream)
+        if not self._is_ordered:
+            self.kernel[configuration](*given, *memory)
+            return
+        why = f"the adjoint kernel of `{name}`"
+        sums = ExactSums(given[self._first :], self._summed, launcher.stream, why)
+        adjoints = sums.adjoints(given[self._first :])
+        self.kernel[configuration](*given[: self._first], *adjoints, *memory, sums.words)
+        sums.round()
 
     def explanation(self, params: Sequence[str]) -> str:
         """Say which memory a launch takes."""
@@ -93,7 +105,23 @@ class _WithMemory:
         if self.copied:
             names = ", ".join(f"`{params[number]}`" for number in self.copied)
             lines.append(f"each launch takes copies of {names}, whose elements the kernel overwrites")
+        if self._summed:
+            names = ", ".join(f"`{params[self._numbers[number]]}`" for number in self._summed)
+            lines.append(
+                f"each launch takes words for exact sums of the gradients of {names}: the kernel is reproducible"
+            )
         return "\n".join([*lines, self._reason, ""])
+
+    def _scratch(self, configuration: Any, args: Sequence[Any], launcher: Any) -> DeviceNDArray:
+        """Give the scratch memory of a launch."""
+        scratch = device_array(1, np.int64, stream=launcher.stream)
+        if self._counting is None:
+            return scratch
+        scratch.setitem(..., 0, launcher.stream)
+        self._counting[configuration](*_copied(args, self._counted, launcher.stream), scratch)
+        each = int(scratch.copy_to_host(stream=launcher.stream)[0])
+        count = math.prod(launcher.griddim) * math.prod(launcher.blockdim)
+        return self._allocated(each, count, launcher.stream)
 
     def _allocated(self, each: int, threads: int, stream: Any) -> DeviceNDArray:
         size = each * threads
@@ -115,6 +143,10 @@ class DerivedKernel:
         The kernel, or a derived one.
     count
         The number of its parameters.
+    numbers
+        Those that have adjoints or tangents.
+    is_ordered
+        The bits of gradients must not depend on the order of the threads.
     plain
         The derived kernel without memory.
     """
@@ -125,19 +157,21 @@ class DerivedKernel:
         code = kernel.py_func.__code__
         added = sum(len(derivative[0]) for derivative in _derivatives.get(kernel, ()))
         self.kernel, self.count = kernel, code.co_argcount + code.co_kwonlyargcount + added
-        self._numbers, self._wrt, self._is_forward = numbers, wrt, is_forward
+        self.numbers, self._wrt, self._is_forward = numbers, wrt, is_forward
+        self.is_ordered = bool(kernel.targetoptions.get("reproducible"))
         self.plain = self.derived(0)
         # By the types of the arguments and the adjoints.
         self._with_memory: dict[tuple[Type, ...], _WithMemory] = {}
 
-    def derived(self, scratch: int) -> Dispatcher:
+    def derived(self, scratch: int, *, has_sums: bool = False) -> Dispatcher:
         return derived_kernel(
             self.kernel,
-            self._numbers,
+            self.numbers,
             self._wrt,
             has_old_contents=True,
             is_forward=self._is_forward,
             scratch=scratch,
+            has_sums=has_sums,
         )
 
     def launch(self, configuration: Any, args: Sequence[Any]) -> None:
@@ -190,7 +224,7 @@ class DerivedKernel:
         return f"{'' if known is None else known.explanation(params)}{kernel.explain()}"
 
     def _with_adjoints(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        return (*types, *(self._adjoint_type(types[number]) for number in self._numbers))
+        return (*types, *(self._adjoint_type(types[number]) for number in self.numbers))
 
     @staticmethod
     def _adjoint_type(ty: Type) -> Type:
@@ -201,10 +235,15 @@ class DerivedKernel:
 
     def _remade(self, types: tuple[Type, ...], error: CompileError) -> _WithMemory:
         """Make the adjoint kernel with memory, where it is needed."""
-        if self._is_forward or not any(found["code"] == _NEEDS_MEMORY for found in error.diagnostics):
+        if self._is_forward or not (has_code(error, NEEDS_SCRATCH) or has_code(error, NEEDS_SUMS)):
             raise error
         made = self._with_memory[types] = _WithMemory(self, types, error)
         return made
+
+
+def has_code(error: CompileError, code: str) -> bool:
+    """Whether one of the diagnostics of an error has a code."""
+    return any(found["code"] == code for found in error.diagnostics)
 
 
 def _reason(error: CompileError) -> str:
@@ -252,6 +291,7 @@ def derived_kernel(
     has_old_contents: bool = False,
     is_forward: bool = False,
     scratch: int = 0,
+    has_sums: bool = False,
 ) -> Dispatcher:
     """Make the adjoint kernel with adjoints of some parameters, which are its last parameters.
 
@@ -269,6 +309,8 @@ def derived_kernel(
         Make the tangent kernel, with tangents instead of adjoints.
     scratch
         1: it takes scratch memory after the adjoints. 2: make the kernel that counts the bytes of it.
+    has_sums
+        It takes an array of words after the scratch memory, and adds gradients to exact sums in it.
 
     Raises
     ------
@@ -276,10 +318,10 @@ def derived_kernel(
         The kernel takes scratch memory.
     """
     inner = _derivatives.get(kernel, ())
-    if any(derivative[-1] for derivative in inner):
+    if any(scratch for *_, scratch, _ in inner):
         msg = f"the adjoint kernel of `{kernel.__name__}` takes scratch memory: it has no derivative"
         raise NotImplementedError(msg)
-    own = (list(numbers), list(wrt), has_old_contents, is_forward, scratch)
+    own = (list(numbers), list(wrt), has_old_contents, is_forward, scratch, has_sums)
     derivatives = [*inner, own]
     options = {**kernel.targetoptions, **_DROPPED}
     if scratch:

@@ -166,6 +166,21 @@ def test_a_thread_sums_in_float32():
     assert not dy.any()
 
 
+def test_exact_sums_are_rounded_to_16_bits():
+    @cuda.jit(reproducible=True)
+    def scaled(a, x, y):
+        i = cuda.grid(1)
+        if i < y.size:
+            y[i] = a[0] * x[i]
+
+    x = np.full(5000, 0.3, np.float16)
+    a, y, da = np.ones(1, np.float16), np.zeros_like(x), np.zeros(1, np.float16)
+    dx, dy = np.zeros_like(x), np.ones_like(x)
+    cuda.vjp(scaled)[40, 128](a, x, y, da, dx, dy)
+    cuda.synchronize()
+    assert da[0] == np.float16(np.float32(np.sum(x, dtype=np.float64)))
+
+
 def test_a_scalar_has_an_adjoint():
     @cuda.jit
     def scaled(a, x, y):
