@@ -97,7 +97,7 @@ fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ord
     check_paths(&arrays, &activity, &written, derivative, function.span)?;
     let mut definitions = BTreeMap::new();
     tape::definitions(&list, &mut definitions);
-    let uses = plan::uses(&function, &list);
+    let uses = tape::uses(&function, &list);
     arrays.declare(&mut function, &mut module.shared, activity.active_memory());
     let (function, arrays) = (function, arrays);
     let strides = shadow::strides(&function, &arrays, &definitions);

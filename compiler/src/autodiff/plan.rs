@@ -1,9 +1,6 @@
 //! What the reverse sweep needs: which values each part of it computes again, and how it runs each loop.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cell::Cell, collections::BTreeSet};
 
 use super::{
     activity::{Written, edges},
@@ -13,8 +10,8 @@ use super::{
     rules::{self, Evaluated},
     scratch::{self, Record},
     shadow,
-    sums::{Counter, Tape},
-    tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
+    sums::{Counter, Extreme, Tape},
+    tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -86,6 +83,8 @@ impl Needed {
 pub(super) struct Restored {
     /// Counters, which are computed from the number of the iteration.
     pub(super) counted: Vec<(LocalId, Counter)>,
+    /// Running maxima and minima.
+    pub(super) extremes: Vec<Extreme>,
     /// Values that the forward sweep keeps in a local array, with the array's length.
     pub(super) kept: Vec<(LocalId, u64)>,
     /// Values that the forward sweep stores in the scratch memory.
@@ -278,6 +277,7 @@ impl Planner<'_> {
             outer.insert(counter.init);
             self.values_of(counter.step, &mut outer);
         }
+        outer.extend(restored.extremes.iter().map(|extreme| extreme.header));
         outer.extend(restored.kept.iter().map(|&(value, _)| value));
         outer.extend(stored);
         outer.insert(repeat.count);
@@ -330,6 +330,10 @@ impl Planner<'_> {
         for carried in repeat.carried.iter().filter(|carried| again.contains(&carried.header)) {
             if let Some(counter) = self.tape.counter(repeat, carried) {
                 restored.counted.push((carried.header, counter));
+                continue;
+            }
+            if let Some(extreme) = self.tape.extreme(repeat, carried) {
+                restored.extremes.push(extreme);
                 continue;
             }
             let Type::Scalar(scalar) = self.tape.function.locals[carried.header].ty else { continue };
@@ -587,11 +591,4 @@ impl Planner<'_> {
         });
         found
     }
-}
-
-/// The number of uses of each value of a tape.
-pub(super) fn uses(function: &Function, list: &List) -> BTreeMap<LocalId, usize> {
-    let mut uses = BTreeMap::new();
-    for_each_use(function, list, &mut |value| *uses.entry(value).or_insert(0) += 1);
-    uses
 }

@@ -7,6 +7,7 @@ use weft_artifact::Scalar;
 use super::{
     activity::{Activity, for_each_write},
     arrays::{Arrays, Memory},
+    build::is_float,
     shadow::Strides,
     tape::{Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
 };
@@ -35,7 +36,45 @@ pub(super) struct Counter {
     pub(super) is_negative: bool,
 }
 
+/// A running maximum or minimum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extreme {
+    /// The variable at the start of an iteration, and after the loop.
+    pub(super) header: LocalId,
+    /// Its value at the end of an iteration.
+    pub(super) next: LocalId,
+    /// What it is compared with: a read of a value, or a constant.
+    pub(super) term: ExprId,
+    pub(super) is_max: bool,
+}
+
 impl Tape<'_> {
+    /// The running maximum or minimum that a loop carries.
+    pub(super) fn extreme(self, repeat: &Repeat, carried: &Carried) -> Option<Extreme> {
+        let &Carried { init: Some(_), header, next } = carried else { return None };
+        let Some(&Definition::Expr(id, _)) = self.definitions.get(&next) else { return None };
+        let (is_max, a, b) = match self.function.class(id) {
+            Class::Arith(Arith::Binary(BinaryOp::Max, a, b)) => (true, a, b),
+            Class::Arith(Arith::Binary(BinaryOp::Min, a, b)) => (false, a, b),
+            Class::Arith(_) | Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => return None,
+        };
+        let is_header = |operand| self.function.local(operand) == Some(header);
+        let term = match (is_header(a), is_header(b)) {
+            (true, false) => b,
+            (false, true) => a,
+            (true, true) | (false, false) => return None,
+        };
+        let mut inside = 0;
+        let mut count = |value: LocalId| inside += usize::from(value == header);
+        for_each_use(self.function, &repeat.head, &mut count);
+        for_each_value(self.function, repeat.exit, &mut count);
+        for_each_use(self.function, &repeat.body, &mut count);
+        repeat.carried.iter().for_each(|carried| count(carried.next));
+        let is_once = repeat.body.iter().any(|node| matches!(node, Node::Define { to, .. } if *to == next));
+        let is_alone = inside == 1 && is_once && self.uses.get(&next) == Some(&1);
+        (is_alone && is_float(self.function.locals[header].ty)).then_some(Extreme { header, next, term, is_max })
+    }
+
     /// Whether the iterations of a loop can run in the primal's order in the reverse sweep: all that they carry of
     /// active values are sums, whose adjoints no iteration changes, no two iterations write the same element, and none has
     /// barriers or writes to shared and local arrays.

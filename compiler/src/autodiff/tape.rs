@@ -361,3 +361,10 @@ pub(super) fn for_each_use(function: &Function, list: &List, visit: &mut dyn FnM
         }
     }
 }
+
+/// The number of uses of each value of a tape.
+pub(super) fn uses(function: &Function, list: &List) -> BTreeMap<LocalId, usize> {
+    let mut uses = BTreeMap::new();
+    for_each_use(function, list, &mut |value| *uses.entry(value).or_insert(0) += 1);
+    uses
+}

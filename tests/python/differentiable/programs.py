@@ -19,6 +19,8 @@ N = 40
 HEAD = "import math\nimport numpy as np\nfrom weft import cuda\n\n\n"
 # What a program has with a probability of 0.3.
 FEATURES = ("tuples", "local", "place", "update", "views", "complex", "gather", "phases", "stencil")
+# The same, drawn separately: a seed without them is the same program as before.
+LATER = ("extremes",)
 # What the phases of a program may be, instead of those with a shared array.
 PHASES = ("static", "static", "static", "dynamic", "collectives", "shuffles")
 LAUNCHES = ((2, 32), (5, 8), (3, 16), (2, 24))
@@ -56,7 +58,8 @@ class Program:
 def generate(seed: int) -> Program:
     """The program of a seed."""
     rng = random.Random(seed)
-    features = {name for name in FEATURES if rng.random() < 0.3}
+    later = random.Random(f"later {seed}")
+    features = {name for name in FEATURES if rng.random() < 0.3} | {name for name in LATER if later.random() < 0.3}
     write = Expressions(rng)
     for number in range(rng.choice([0, 0, 1, 2])):
         write.helpers.append(write.helper(number))

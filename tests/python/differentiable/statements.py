@@ -41,10 +41,16 @@ class Statements:
         for _ in range(size):
             kinds = ["new", "new", "again", "augment", "if", "sum", "short", "store", "add", "while"]
             kinds += [
-                name for name in ("tuples", "local", "place", "update", "views", "complex") if name in self.features
+                name
+                for name in ("tuples", "local", "place", "update", "views", "complex", "extremes")
+                if name in self.features
             ]
             kind = self.random.choice(kinds)
-            if not names or kind == "new" or (depth >= DEEPEST and kind in ("if", "sum", "short", "while", "local")):
+            if (
+                not names
+                or kind == "new"
+                or (depth >= DEEPEST and kind in ("if", "sum", "short", "while", "local", "extremes"))
+            ):
                 name = self.new()
                 self.line(depth, f"{name} = {self.value(names)}")
                 names.append(name)
@@ -93,6 +99,23 @@ class Statements:
         if self.random.random() < 0.3:
             self.line(depth + 1, f"cuda.atomic.add(total, {k} % 4, 0.1 * {self.write.bounded(others, 1)})")
         del self.write.leaves[-2:]
+
+    def add_extremes(self, names: list[str], depth: int) -> None:
+        """A running maximum or minimum of a loop of any trip count."""
+        name, k = self.new("peak"), self.new("k")
+        self.line(depth, f"{name} = {self.write.bounded(names, 1)}")
+        span = self.random.choice(["w.size", "i", "5", "i % 7", "1, w.size", "x.size"])
+        self.line(depth, f"for {k} in range({span}):")
+        if self.random.random() < 0.2:
+            self.line(depth + 1, f"if {k} == 3:")
+            self.line(depth + 2, self.random.choice(["continue", "break"]))
+        with_loads = [f"x[({k} + i) % x.size]", f"w[{k} % w.size]"]
+        self.write.leaves += with_loads
+        term = self.write.bounded(names, 2)
+        del self.write.leaves[-2:]
+        operands = self.random.choice([f"{name}, {term}", f"{term}, {name}"])
+        self.line(depth + 1, f"{name} = {self.random.choice(['max', 'min'])}({operands})")
+        names.append(name)
 
     def add_short(self, names: list[str], depth: int) -> None:
         """A loop of a few iterations, over numbers or the items of a tuple."""

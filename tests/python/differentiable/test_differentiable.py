@@ -7,13 +7,13 @@ import pytest
 from combined.sweep import sweep
 
 from differentiable import check
-from differentiable.programs import FEATURES, generate
+from differentiable.programs import FEATURES, LATER, generate
 from differentiable.sweep import work
 
 # What statements of a feature contain.
 MARKS = {
     "tuples": " = (", "local": "cuda.local.array", "place": "z[i", "update": "z[i", "views": " = y[i",
-    "complex": "cout[i]", "gather": "index[i]", "phases": "tid = ", "stencil": "x[max(i - 1, 0)]",
+    "complex": "cout[i]", "gather": "index[i]", "phases": "tid = ", "stencil": "x[max(i - 1, 0)]", "extremes": "peak",
 }  # fmt: skip
 WRONG = """from weft import cuda
 
@@ -60,6 +60,6 @@ def test_a_kernel_that_is_not_smooth_proves_nothing():
     assert check.run(dataclasses.replace(plain, shared=0)) == "unresolved: not smooth"
 
 
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("feature", FEATURES + LATER)
 def test_programs_have_the_features(feature):
     assert any(MARKS[feature] in generate(seed).source for seed in range(60))

@@ -25,6 +25,7 @@ impl Emitter<'_> {
         let is_counted = needed.values.contains(&repeat.count);
         self.begin(repeat, needed);
         if is_counted {
+            self.begin_extremes(repeat);
             self.begin_records(repeat);
             let zero = self.int(0, span);
             self.push(StmtKind::Assign(repeat.count, zero), span);

@@ -6,12 +6,16 @@
 mod calls;
 mod clear;
 mod exchange;
+mod extremes;
 mod loops;
 mod scratch;
 
 use std::collections::BTreeMap;
 
-use self::scratch::{Kept, Stack};
+use self::{
+    extremes::Equal,
+    scratch::{Kept, Stack},
+};
 use super::{
     activity::edges,
     build::{adjoint_type, converted},
@@ -48,6 +52,7 @@ pub(super) fn emit(
         constant: Values::new(),
         arrays: BTreeMap::new(),
         kept: BTreeMap::new(),
+        equal: BTreeMap::new(),
         stack: None,
         blocks: vec![Block::new()],
     };
@@ -80,6 +85,8 @@ struct Emitter<'a> {
     arrays: BTreeMap<LocalId, LocalArrayId>,
     /// The values that the loops around keep: the number of the loop, where, and the current iteration.
     kept: BTreeMap<LocalId, (usize, Kept, LocalId)>,
+    /// By the value at the end of an iteration: running maxima and minima of loops that run backward.
+    equal: BTreeMap<LocalId, Equal>,
     /// The thread's stack in the scratch memory.
     stack: Option<Stack>,
     blocks: Vec<Block>,
@@ -273,6 +280,7 @@ impl Emitter<'_> {
                 Node::Define { to, value, span } => {
                     if needed.computes(*to) {
                         let value = self.function.copy_expr(*value);
+                        self.count_equal(*to, *span);
                         self.push(StmtKind::Assign(*to, value), *span);
                         self.keep_loaded(*to, *span);
                     }
@@ -369,6 +377,7 @@ impl Emitter<'_> {
             let term = self.read(adjoint, span);
             return self.accumulate(shadow, term, span);
         }
+        self.restore_extreme(to, span);
         for (operand, of) in edges(self.tape.function, value) {
             if self.receives(of)
                 && let Some(term) = rules::partial(self.function, Evaluated { id: value, result: to, adjoint }, operand)
