@@ -49,6 +49,28 @@ def squared(z, out):
         out[i] = z[i] * z[i] * (1 + 2j)
 
 
+@cuda.jit
+def iterated(x, n, rate, out, last):
+    """Loops without a constant bound, whose values the gradients need; a result without a gradient."""
+    i = cuda.grid(1)
+    if i < x.size:
+        v = x[i]
+        for _ in range(n[i]):
+            v = math.sin(v) * rate + x[(i + 1) % x.size] * v
+        out[i] = v
+        last[i] = n[i]
+
+
+@cuda.jit
+def overwritten(x, out):
+    """Elements of the result that the kernel overwrites."""
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = x[i]
+        for _ in range(12):
+            out[i] = math.sin(out[i]) + x[i] * out[i]
+
+
 WAVES = {
     "launch": lambda x: ((x.size + 127) // 128, 128),
     "out": {"squares": cuda.like("x"), "sums": cuda.like("x")},
@@ -72,6 +94,20 @@ SQUARED = {
     "out": cuda.like("z"),
     "backward": "auto",
     "signature": "void(complex128[:], complex128[:])",
+}
+
+
+ITERATED = {
+    "launch": lambda x: ((x.size + 31) // 32, 32),
+    "out": {"out": cuda.like("x"), "last": cuda.like("n")},
+    "backward": "auto",
+    "signature": "void(float64[:], int64[:], float64, float64[:], int64[:])",
+}
+OVERWRITTEN = {
+    "launch": lambda x: ((x.size + 31) // 32, 32),
+    "out": cuda.like("x", fill=0),
+    "backward": "auto",
+    "signature": "void(float64[:], float64[:])",
 }
 
 
@@ -129,6 +165,62 @@ def test_torch_transformations(torch, of_torch):
     ours = x.clone().requires_grad_()
     compiled(ours).backward()
     torch.testing.assert_close(ours.grad, of_rows[0])
+
+
+def test_torch_scratch_memory(torch):
+    op = iterated.as_torch_op("weft_tests::iterated", **ITERATED)
+    generator = torch.Generator().manual_seed(2)
+    x = torch.rand(40, dtype=torch.float64, generator=generator, requires_grad=True)
+    n = torch.randint(0, 9, (40,), generator=generator)
+    assert torch.autograd.gradcheck(lambda x: op(x, n, 0.9)[0], (x,))
+    assert torch.autograd.gradcheck(lambda x: op(x[::2], n[::2], 0.9)[0], (x,))
+    assert torch.autograd.gradcheck(overwritten.as_torch_op("weft_tests::overwritten", **OVERWRITTEN), (x,))
+
+    def loss(x):
+        return op(x, n, 0.9)[0].sum()
+
+    (expected,) = torch.autograd.grad(loss(x), x)
+    rows = torch.stack([x.detach(), 2 * x.detach()])
+    torch.testing.assert_close(torch.vmap(torch.func.grad(loss))(rows)[0], expected)
+    ours = x.detach().clone().requires_grad_()
+    torch.compile(loss, backend="aot_eager", fullgraph=True)(ours).backward()
+    torch.testing.assert_close(ours.grad, expected)
+    # A cell of a notebook that runs again.
+    again = iterated.as_torch_op("weft_tests::iterated", **ITERATED)
+    torch.testing.assert_close(torch.autograd.grad(again(x, n, 0.9)[0].sum(), x), (expected,))
+    (first,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"(?s)_iterated_adjoint_adjoint: .*E0403"):
+        first.sum().backward()
+
+
+def test_torch_halves(torch):
+    for dtype in (torch.float16, torch.bfloat16):
+        name = str(dtype).removeprefix("torch.")
+
+        @cuda.jit
+        def weighted(x, w, out):
+            i = cuda.grid(1)
+            if i < x.size:
+                out[i] = x[i] * w[0] + x[i] * x[i]
+
+        op = weighted.as_torch_op(
+            f"weft_tests::weighted_{name}",
+            launch=lambda x: ((x.size + 31) // 32, 32),
+            out=cuda.like("x"),
+            backward="auto",
+            signature=f"void({name}[:], {name}[:], {name}[:])",
+        )
+        x, w = torch.arange(5, dtype=dtype, requires_grad=True), torch.tensor([3.0], dtype=dtype, requires_grad=True)
+        op(x, w).sum().backward()
+        assert x.grad.tolist() == [3.0, 5.0, 7.0, 9.0, 11.0]
+        assert w.grad.tolist() == [10.0]
+        assert x.grad.dtype == w.grad.dtype == dtype
+
+
+def test_jax_has_no_scratch_memory(jax):
+    op = overwritten.as_jax_call(**OVERWRITTEN)
+    with pytest.raises(Exception, match=r"(?s)_overwritten_adjoint.*E0403"):
+        jax.grad(lambda x: op(x).sum())(jax.numpy.ones(4))
 
 
 def test_torch_second_derivatives(torch, of_torch):

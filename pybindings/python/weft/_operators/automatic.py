@@ -2,22 +2,44 @@
 
 The adjoint operator takes the operator's arguments, its results, and their gradients; it returns an array of zeros to
 which the kernel has added the gradient, for each array of floats that the operator takes.
+
+If the reverse sweep needs values of loops without a constant bound, an adjoint operator of PyTorch consists of two
+operators: one counts the bytes that a thread stores, and the other takes the memory.
 """
 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft._operators.description import READ, RESULT, TENSOR, WRITTEN, Description, Parameter
-from weft._weft import Type, parse_signature
+from weft._weft import Type, parse_signature, typeof_value
 from weft.cuda._derivatives import FLOATS
-from weft.cuda._derived_kernel import derived_kernel
+from weft.cuda._derived_kernel import COUNTED, GIVEN, NEEDS_SCRATCH, derived_kernel, has_code
 from weft.cuda._rules import like, translated
+from weft.errors import CompileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+
+@dataclass
+class Parts:
+    """The operators that an adjoint operator with scratch memory consists of.
+
+    Both take its arguments and an array of `int64`, the last one: the one that counts leaves the most bytes of a thread
+    in its only element, the other one has it as scratch memory. They overwrite the arguments in place of results, which
+    are 0 as results are before the kernel; the one that counts takes the operator's arrays in place of their gradients.
+    """
+
+    counting: Description
+    storing: Description
+    # The launch rule.
+    launch: str
 
 
 class Adjoint:
@@ -69,11 +91,59 @@ class Adjoint:
                 (made,) = translated(of.kernel.py_func, None, rule)["out"].values()
                 outputs[name] = str(made)
         signatures = [parse_signature(self._types(signature.args)) for signature in of.signatures]
-        # The first adjoint operator takes the gradients before its kernel overwrites them.
-        kernel = derived_kernel(of.kernel, self.numbers, has_old_contents=self.first is not None)
         namespace, colons, short = of.name.rpartition("::")
         name = f"{namespace}{colons}_{short}_adjoint"
-        return Description(name, kernel, signatures, parameters, of.launch, outputs, discards=True)
+        return Description(name, self._kernel(0), signatures, parameters, of.launch, outputs, discards=True)
+
+    def _kernel(self, scratch: int) -> Any:
+        # The first adjoint operator takes the gradients before its kernel overwrites them. With scratch memory, the
+        # call passes new arrays in place of results.
+        has_old_contents = self.first is not None or scratch != 0
+        return derived_kernel(self.of.kernel, self.numbers, has_old_contents=has_old_contents, scratch=scratch)
+
+    def needs_scratch(self) -> bool:
+        """Whether the adjoint kernel takes scratch memory."""
+        if self.first is not None:
+            return False
+        memory = typeof_value(np.zeros(1, np.int64))
+        for signature in self.description.signatures:
+            try:
+                self.description.kernel.effects(tuple(signature.args))
+            except CompileError as error:
+                # Other errors are those of a call.
+                if not has_code(error, NEEDS_SCRATCH):
+                    return False
+                try:
+                    self._kernel(GIVEN).effects((*signature.args, memory))
+                except CompileError:
+                    return False
+                return True
+        return False
+
+    def parts(self) -> Parts:
+        """Return the operators with scratch memory."""
+        own, memory = self.description, typeof_value(np.zeros(1, np.int64))
+        name = "scratch"
+        while any(parameter.name == name for parameter in own.parameters):
+            name += "_"
+        scratch = Parameter(name, TENSOR, WRITTEN, memory.dtype)
+        signatures = [parse_signature((*signature.args, memory)) for signature in own.signatures]
+        count = len(self.of.parameters)
+        stands_in = {parameter.name for parameter in self.of.results}
+
+        def made(scratch_of: int, name: str, roles: list[str], outputs: dict[str, str]) -> Description:
+            parameters = [
+                Parameter(p.name, p.kind, role, p.dtype, p.default)
+                for p, role in zip(own.parameters, roles, strict=True)
+            ]
+            kernel = self._kernel(scratch_of)
+            return Description(
+                own.name + name, kernel, signatures, [*parameters, scratch], own.launch, outputs, discards=True
+            )
+
+        roles = [WRITTEN if parameter.name in stands_in else parameter.role for parameter in own.parameters]
+        counted = [*roles[:count], *(READ for _ in roles[count:])]
+        return Parts(made(COUNTED, "_count", counted, {}), made(GIVEN, "_store", roles, own.outputs), own.launch)
 
     def _like(self, number: int) -> str:
         """Give the parameter of the program's kernel that has the shape of a parameter."""
@@ -135,7 +205,7 @@ def _no_third_derivative(name: str) -> str:
     )
 
 
-def torch_backward(torch: Any, of: Description, register: Callable[[Description], Any], functions: Any) -> Any:
+def torch_backward(torch: Any, of: Description, register: Callable[[Adjoint], Any], functions: Any) -> Any:
     """Return the function for the gradients of an operator of PyTorch.
 
     Parameters
@@ -145,7 +215,7 @@ def torch_backward(torch: Any, of: Description, register: Callable[[Description]
     of
         The operator.
     register
-        Registers an operator, and returns it.
+        Registers an adjoint operator, and returns it.
     functions
         Makes autograd functions around an operator.
     """
@@ -163,7 +233,7 @@ def torch_backward(torch: Any, of: Description, register: Callable[[Description]
 
 def _torch_function(torch: Any, adjoint: Adjoint, register: Any, functions: Any, further: Callable[..., Any]) -> Any:
     """Return the function for the gradients of an operator, and of these by a further one."""
-    op = register(adjoint.description)
+    op = register(adjoint)
     is_compiling = torch.compiler.is_compiling
     written = len([p for p in adjoint.description.parameters if p.role == WRITTEN])
 

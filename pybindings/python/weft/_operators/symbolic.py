@@ -1,4 +1,4 @@
-"""Output rules for shapes whose extents are not integers: those that torch.compile and torch.export trace."""
+"""Launch rules, and output rules for extents that are not integers: those that torch.compile and torch.export trace."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ def shape(rule: Any, args: Sequence[Any]) -> Sequence[Any]:
     if kind == "like":
         return tuple(args[int(rest[0])].shape)
     return tuple(_value(extent, args) for extent in rest)
+
+
+def threads(rule: Any, args: Sequence[Any]) -> int:
+    """Return the number of threads of the grid that a launch rule gives for arguments."""
+    product = 1
+    for extent in (*rule[1][1:], *rule[2][1:]):
+        product *= int(_value(extent, args))
+    return product
 
 
 def dtype_of(rule: Any) -> tuple[str, str | int]:

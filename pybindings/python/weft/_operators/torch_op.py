@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from weft._operators import symbolic
+from weft._operators import symbolic, torch_scratch
 from weft._operators.automatic import torch_backward
 from weft._operators.description import AUTO, BOOL, FLOAT, INT, TENSOR, backward_of, describe, gradients
 from weft._weft import DirectCall, torch_lacks
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from weft._operators.automatic import Adjoint
     from weft._operators.description import Backward, Description
     from weft._weft import Dispatcher
 
@@ -64,14 +65,25 @@ def as_torch_op(
         )
         raise ValueError(msg)
     if backward == AUTO:
-        backward = torch_backward(torch, description, lambda adjoint: _adjoint(torch, adjoint), _functions)
+        backward = torch_backward(torch, description, lambda adjoint: _adjoint_operator(torch, adjoint), _functions)
     gradient = backward_of(name, backward)
     _register(torch, description, is_differentiable=gradient is not None)
     return TorchOperator(torch, description, gradient)
 
 
-def _adjoint(torch: Any, description: Description) -> Any:
+def _adjoint_operator(torch: Any, adjoint: Adjoint) -> Any:
     """Register an adjoint operator; return torch's operator."""
+    if not adjoint.needs_scratch():
+        return _opaque(torch, adjoint.description)
+
+    def part(description: Description) -> Any:
+        return _opaque(torch, description)
+
+    return torch_scratch.register(torch, adjoint, schema(adjoint.description), part, _results)
+
+
+def _opaque(torch: Any, description: Description) -> Any:
+    """Register an operator that autograd does not see; return torch's operator."""
     _register(torch, description, is_differentiable=True)
     namespace, _, short = description.name.partition("::")
     return getattr(getattr(torch.ops, namespace), short).default
