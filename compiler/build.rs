@@ -31,6 +31,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
     "src/backend/host/gathers.cpp",
+    "src/backend/host/blended_stores.cpp",
     "src/backend/host/bytes.cpp",
     "src/backend/host/lanes.cpp",
     "src/backend/host/opaque_quotients.cpp",

@@ -321,7 +321,12 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         let attributes: Vec<_> = bits.iter().map(|bits| ("prefer-vector-width", bits.as_str())).collect();
         let emit: &[FileType] = if keep.asm { &[FileType::Object, FileType::Assembly] } else { &[FileType::Object] };
         let job = Job {
-            legalize: if cpu::gathers_slowly(cpu) { legal_and_single } else { legal },
+            legalize: match (cpu::gathers_slowly(cpu), cpu::has_masks(cpu)) {
+                (false, false) => legal::<false, true>,
+                (false, true) => legal::<false, false>,
+                (true, false) => legal::<true, true>,
+                (true, true) => legal::<true, false>,
+            },
             passes,
             costs_of_ptx: false,
             emit,
@@ -357,19 +362,17 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
     Ok(Compiled { sites, object, asm, llvm, dynamic_offset, x_axis, may_split_blocks, has_stacks, depth })
 }
 
-/// The transformations before LLVM's code generator: [`shim::narrow_sums`] and [`shim::keep_quotients`].
+/// The transformations before LLVM's code generator: [`shim::narrow_sums`] and [`shim::keep_quotients`], with `SINGLE` also
+/// [`shim::single_accesses`], and with `BLENDS` also [`shim::keep_blends`].
 #[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
-fn legal(cx: &ModuleContext<'_, '_>) -> Result<()> {
+fn legal<const SINGLE: bool, const BLENDS: bool>(cx: &ModuleContext<'_, '_>) -> Result<()> {
     shim::narrow_sums(cx.module);
-    shim::keep_quotients(cx.module);
-    Ok(())
-}
-
-/// Like [`legal`], with [`shim::single_accesses`].
-#[expect(clippy::unnecessary_wraps, reason = "a `Job` may fail to legalize")]
-fn legal_and_single(cx: &ModuleContext<'_, '_>) -> Result<()> {
-    shim::narrow_sums(cx.module);
-    shim::single_accesses(cx.module);
+    if SINGLE {
+        shim::single_accesses(cx.module);
+    }
+    if BLENDS {
+        shim::keep_blends(cx.module);
+    }
     shim::keep_quotients(cx.module);
     Ok(())
 }

@@ -407,9 +407,16 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
             ExprKind::Offset { base, index, scale } => {
                 let element = self.element(*base)?;
+                let at = base;
                 let (base, mut index) = (self.emit_pointer(*base)?, self.emit_int(*index)?);
-                if *scale != 1 {
-                    let scale = index.get_type().const_int(u64::from(*scale), false);
+                let stride = if let ExprKind::LocalBase(array) = self.function.exprs[*at].kind {
+                    self.hooks.local_stride(array)
+                } else {
+                    1
+                };
+                let scale = u64::from(*scale) * stride;
+                if scale != 1 {
+                    let scale = index.get_type().const_int(scale, false);
                     index = self.builder.build_int_nsw_mul(index, scale, "")?;
                 }
                 self.offset(types.memory(Type::Scalar(element))?, base, index)?.into()

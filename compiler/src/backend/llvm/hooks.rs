@@ -48,6 +48,11 @@ pub(crate) trait Hooks<'ctx> {
     /// The first element of a thread-local array.
     fn local_base(&self, emitter: &FunctionEmitter<'_, 'ctx>, array: LocalArrayId) -> Result<PointerValue<'ctx>>;
 
+    /// The distance between the elements of a thread-local array, in elements.
+    fn local_stride(&self, _array: LocalArrayId) -> u64 {
+        1
+    }
+
     /// Emits an operation and returns its results, in order.
     fn op(
         &self,

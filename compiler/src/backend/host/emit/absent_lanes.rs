@@ -52,7 +52,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(iteration, width, "")?, "")?;
             let rows = vec![StripRow { row, places }];
             let (most, shape) = (common.strips.width, Shape::Vectors);
-            this.one(common, Strip { rows, from, width, most, padded: true, shape, present: None, asked: vec![asked] })
+            let (asked, arrays) = (vec![asked], common.arrays.clone());
+            this.one(common, Strip { rows, from, width, most, padded: true, shape, present: None, asked, arrays })
         })?;
         Ok(())
     }

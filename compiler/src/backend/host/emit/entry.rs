@@ -243,11 +243,12 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         }
         let mut arrays = vec![None; function.local_arrays.len()];
         for (id, array) in function.local_arrays.iter() {
-            if self.offsets.array(id).is_none() {
+            if self.offsets.array(id).is_none() && !self.plan.lane_arrays.contains(&id) {
                 arrays[id.index()] = Some(array_alloca(cx, &self.allocas, array)?);
             }
         }
         *self.hooks.arrays.borrow_mut() = arrays;
+        *self.hooks.array_strides.borrow_mut() = vec![1; function.local_arrays.len()];
         Ok(())
     }
 

@@ -269,6 +269,10 @@ impl<'ctx> Hooks<'ctx> for HostHooks<'_, 'ctx> {
         place.map_or_else(|| internal("a local array without an address"), Ok)
     }
 
+    fn local_stride(&self, array: LocalArrayId) -> u64 {
+        self.array_strides.borrow().get(array.index()).copied().unwrap_or(1)
+    }
+
     fn op(
         &self,
         emitter: &FunctionEmitter<'_, 'ctx>,

@@ -34,6 +34,9 @@ pub(crate) struct HostHooks<'a, 'ctx> {
     pub cells: RefCell<Vec<Option<PointerValue<'ctx>>>>,
     /// Addresses of the current thread's local arrays, by index.
     pub arrays: RefCell<Vec<Option<PointerValue<'ctx>>>>,
+    /// By index: the distance between the elements of a local array, in elements; the width of the strip for an array of
+    /// lanes.
+    pub array_strides: RefCell<Vec<u64>>,
     /// Target of a kernel's `return`. A device function returns to its caller.
     pub return_to: Cell<Option<BasicBlock<'ctx>>>,
     /// Records accesses for the sanitizer, in sanitized code.
@@ -67,6 +70,7 @@ impl<'a, 'ctx> HostHooks<'a, 'ctx> {
             of_row: RefCell::default(),
             cells: RefCell::default(),
             arrays: RefCell::default(),
+            array_strides: RefCell::default(),
             return_to: Cell::new(None),
             instrumentation: None,
             seen: Cell::new(None),

@@ -6,7 +6,7 @@ use inkwell::values::{IntValue, PointerValue};
 
 use crate::{
     backend::host::emit::{access_groups::Shape, guard_values::RangeValues},
-    ir::LocalId,
+    ir::{LocalArrayId, LocalId},
 };
 
 /// A strip: adjacent threads (lanes) of one row or of several rows.
@@ -29,6 +29,8 @@ pub(crate) struct Strip<'ctx> {
     pub(crate) present: Option<(usize, IntValue<'ctx>)>,
     /// Ranges that each lane tests before it runs.
     pub(crate) asked: Vec<RangeValues<'ctx>>,
+    /// Thread-local arrays of lanes, and the addresses of their first elements of the first lane.
+    pub(crate) arrays: Vec<(LocalArrayId, PointerValue<'ctx>)>,
 }
 
 /// The lanes of a strip in one row.
@@ -53,7 +55,17 @@ impl<'ctx> Strip<'ctx> {
     pub(crate) fn of_warp(zero: IntValue<'ctx>, lanes: IntValue<'ctx>, places: Places<'ctx>, shape: Shape) -> Self {
         let rows = vec![StripRow { row: ([zero, zero], zero), places }];
         let most = lanes.get_zero_extended_constant().unwrap_or_default() as u32;
-        Self { rows, from: zero, width: lanes, most, padded: false, shape, present: None, asked: Vec::new() }
+        Self {
+            rows,
+            from: zero,
+            width: lanes,
+            most,
+            padded: false,
+            shape,
+            present: None,
+            asked: Vec::new(),
+            arrays: Vec::new(),
+        }
     }
 
     /// Whether LLVM compiles the lane loop to vectors.

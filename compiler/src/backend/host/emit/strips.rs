@@ -39,7 +39,7 @@ use crate::{
         },
         llvm::{Result, internal},
     },
-    ir::{CompareOp, LocalId},
+    ir::{CompareOp, LocalArray, LocalArrayId, LocalId, Type},
 };
 
 /// Alignment of a strip's arrays: that of a vector.
@@ -53,6 +53,8 @@ pub(crate) struct Common<'a, 'ctx> {
     /// The arrays of a full strip, by row, and (`rest`) of a shorter one.
     pub(crate) whole: Vec<Places<'ctx>>,
     rest: Places<'ctx>,
+    /// The thread-local arrays of lanes.
+    pub(crate) arrays: Vec<(LocalArrayId, PointerValue<'ctx>)>,
 }
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -70,7 +72,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         for _ in 0..strips.rows {
             whole.push(self.places_of(strips)?);
         }
-        let common = Common { strips, first_values, whole, rest: self.places_of(strips)? };
+        let arrays = self.lane_arrays_of(strips)?;
+        let common = Common { strips, first_values, whole, rest: self.places_of(strips)?, arrays };
         if strips.rows > 1 {
             return match self.plan.row_width {
                 Some(width) if strips.is_of_rows(width) => self.known_or_several_rows(&common, width),
@@ -101,8 +104,11 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let from = this.emitter.builder.build_int_sub(high, left, "")?;
             let rows = vec![StripRow { row, places: common.rest.clone() }];
             let most = common.strips.width;
-            let asked = Vec::new();
-            this.one(common, Strip { rows, from, width: left, most, padded: false, shape, present: None, asked })
+            let (asked, arrays) = (Vec::new(), common.arrays.clone());
+            this.one(
+                common,
+                Strip { rows, from, width: left, most, padded: false, shape, present: None, asked, arrays },
+            )
         })?;
         Ok(())
     }
@@ -120,8 +126,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         self.counted("strip", (self.int(0), iterations), |this, iteration| {
             let builder = &this.emitter.builder;
             let from = builder.build_int_add(low, builder.build_int_nuw_mul(iteration, width, "")?, "")?;
-            let (most, asked) = (common.strips.width, Vec::new());
-            this.one(common, Strip { rows, from, width, most, padded: false, shape, present: None, asked })
+            let (most, asked, arrays) = (common.strips.width, Vec::new(), common.arrays.clone());
+            this.one(common, Strip { rows, from, width, most, padded: false, shape, present: None, asked, arrays })
         })?;
         Ok(())
     }
@@ -244,6 +250,23 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             places.insert(local, self.array_of(local, strips.width)?);
         }
         Ok(places)
+    }
+
+    /// Allocates the thread-local arrays of lanes: each has the lanes of an element side by side.
+    fn lane_arrays_of(&mut self, strips: &Strips) -> Result<Vec<(LocalArrayId, PointerValue<'ctx>)>> {
+        let mut arrays = Vec::new();
+        for &array in &strips.lane_arrays {
+            let LocalArray { name, elem, len, .. } = &self.emitter.function.local_arrays[array];
+            let Ok(elements) = u32::try_from(len.saturating_mul(strips.width.into())) else {
+                return internal("an array of lanes that is too large");
+            };
+            let ty = self.emitter.cx.types.memory(Type::Scalar(*elem))?;
+            arrays.push((array, self.array(ty, elements, name)?));
+            if let Some(stride) = self.hooks.array_strides.borrow_mut().get_mut(array.index()) {
+                *stride = strips.width.into();
+            }
+        }
+        Ok(arrays)
     }
 
     /// Allocates an array of a local, with one element for each of `threads` lanes.

@@ -37,12 +37,13 @@ use crate::{
                 parts::Row,
                 position::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
+                strip::Strip,
             },
             plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only, is_vectorized_with_math},
         },
         llvm::{LoopTargets, Result, internal},
     },
-    ir::{CompareOp, LocalId, Stmt},
+    ir::{CompareOp, LocalId, Stmt, Type},
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -576,6 +577,17 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let base = byte_offset(&self.emitter, base, before)?;
             if let Some(known) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
                 *known = Some(base);
+            }
+        }
+        if let Some(Strip { arrays, present: Some((_, lane)), .. }) = &self.strip {
+            for &(array, first) in arrays {
+                let ty = self.emitter.cx.types.memory(Type::Scalar(self.emitter.function.local_arrays[array].elem))?;
+                let at = index(&self.emitter, *lane)?;
+                // SAFETY: each element of the array has a value for each lane of a strip.
+                let place = unsafe { self.emitter.builder.build_in_bounds_gep(ty, first, &[at], "")? };
+                if let Some(known) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
+                    *known = Some(place);
+                }
             }
         }
         for &local in &segment.recompute {

@@ -72,6 +72,8 @@ pub(crate) struct PlanOptions {
     pub lane_trip_counts: bool,
     /// Thread-local arrays become locals. It pays if a loop around their accesses is then interchanged.
     pub scalar_replacement: bool,
+    /// Thread-local arrays are stored by element and lane. They need strips.
+    pub lane_arrays: bool,
     /// Loops with divergent exits are masked; the value says where they assign the values of the first exit.
     pub masked_loops: Option<ExitAssignments>,
     /// The body has a version that is split where a quotient of the index changes.
@@ -101,6 +103,7 @@ impl PlanOptions {
         strided_math: false,
         lane_trip_counts: false,
         scalar_replacement: false,
+        lane_arrays: false,
         masked_loops: None,
         quotients: false,
         vectors: Vectors::PLAIN,

@@ -154,6 +154,7 @@ impl Found<'_> {
         self.add("ragged-strips", strips.exact);
         self.add("strided-strips", strips.scalar);
         self.add("transposed-rows", strips.transposed);
+        self.add("lane-arrays", !strips.lane_arrays.is_empty());
         self.guard(strips.guard.as_ref());
         for segment in &strips.before {
             self.segment(segment);

@@ -96,6 +96,7 @@ impl<'a> Mentions<'a> {
             live_out,
             before,
             inlines_math: _,
+            lane_arrays: _,
         } = strips;
         self.maybe_guard(guard.as_ref());
         for locals in [shared, lane_locals, live_in, live_out] {

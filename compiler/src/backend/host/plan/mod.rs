@@ -93,6 +93,7 @@ impl Plan {
             strided_math,
             lane_trip_counts: strided_math,
             scalar_replacement: opt,
+            lane_arrays: opt,
             masked_loops: opt.then_some(ExitAssignments::AfterLoop),
             quotients: opt,
             vectors,
@@ -116,11 +117,17 @@ impl Plan {
     /// Plans again without the transformations that a later pass did not support, until the plan does not change. Also
     /// returns the number of interchanged loops.
     fn settled(module: &Module, mut options: PlanOptions, trace: &mut Trace) -> Result<(Self, usize), String> {
-        let mut abandoned = Vec::new();
+        let (mut abandoned, mut arrays) = (Vec::new(), None);
         loop {
             let (mut plan, interchanged) = Self::with(module, options, trace)?;
             if plan.replaces_arrays && interchanged.counters.is_empty() {
                 options.scalar_replacement = false;
+                continue;
+            }
+            if !legal!("lane_arrays.one-strip", strip_mine::lane_arrays_are_in_strips(&plan)) {
+                let many = (plan.segments > MAX_SEGMENTS).then_some(Refusal::ManyRegions);
+                arrays = many.or(plan.record.no_strip()).or(Some(Refusal::Combination));
+                options.lane_arrays = false;
                 continue;
             }
             let interchanged_loops = interchanged.counters.len();
@@ -159,6 +166,7 @@ impl Plan {
             };
             if next == options {
                 plan.record.abandon(abandoned);
+                plan.record.arrays = plan.record.arrays.or(arrays);
                 return Ok((plan, interchanged_loops));
             }
             if options.strided && !next.strided {

@@ -19,7 +19,7 @@ use crate::{
         domain::{boundary, conjunction, div_mod, residue, scaled, steady_state, xor_partner},
         features,
         grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
-        loops::{coalesce, interchange, masked_exits, unswitch_signs, version_extent},
+        loops::{coalesce, interchange, lane_arrays, masked_exits, unswitch_signs, version_extent},
         normalize::{
             assigned_params::copy_assigned_params, broadcasts, if_convert, local_arrays, nest_conditions,
             normalize_loops, promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values,
@@ -544,11 +544,22 @@ pub(crate) const PASSES: &[Pass] = &[
         why_here: "after the passes that change accesses; before interchange, which reads which locals are uniform",
     },
     Pass {
+        name: "lane_arrays",
+        stage: Stage::Loops,
+        optional: true,
+        feature: None,
+        when: |cx| {
+            makes_strips(cx) && cx.options.lane_arrays && cx.options.interchange && !cx.has_barrier && !cx.is_choice()
+        },
+        run: put_arrays_in_lanes,
+        why_here: "after normalization, which removes arrays and loops; before boundary, interchange and masked_exits, in place of which it runs",
+    },
+    Pass {
         name: "boundary",
         stage: Stage::Loops,
         optional: true,
         feature: Some("boundary-partition"),
-        when: |cx| optimizes(cx) && !cx.has_barrier && !cx.is_choice(),
+        when: |cx| optimizes(cx) && !cx.has_barrier && !cx.is_choice() && cx.plan.lane_arrays.is_empty(),
         run: partition,
         why_here: "before interchange: the steady state has loops that can be interchanged",
     },
@@ -566,7 +577,7 @@ pub(crate) const PASSES: &[Pass] = &[
         stage: Stage::Loops,
         optional: true,
         feature: None,
-        when: |cx| cx.options.interchange,
+        when: |cx| cx.options.interchange && cx.plan.lane_arrays.is_empty(),
         run: interchange_loops,
         why_here: "after normalization; before masked_exits, which takes loops that it leaves",
     },
@@ -575,7 +586,7 @@ pub(crate) const PASSES: &[Pass] = &[
         stage: Stage::Loops,
         optional: true,
         feature: None,
-        when: |cx| cx.options.masked_loops.is_some(),
+        when: |cx| cx.options.masked_loops.is_some() && cx.plan.lane_arrays.is_empty(),
         run: mask_loops,
         why_here: "after interchange; before form, which reads the loops that have no barrier of the program",
     },
@@ -889,6 +900,22 @@ fn extract_warp_regions(cx: &mut Cx) {
     cx.error = warp_regions::extract(kernel, &plan_region).err();
 }
 
+fn put_arrays_in_lanes(cx: &mut Cx) {
+    let before = source_lines::loops(&cx.body);
+    let masks = (form::masks as CountMasks, cx.options.vectors.masks);
+    match lane_arrays::rewrite(&mut cx.function, &cx.plan.module.constants, &mut cx.body, masks) {
+        Ok(Some(lane_arrays::Rewritten { arrays, interchanged, masked_loops })) => {
+            cx.plan.lane_arrays = arrays;
+            cx.interchanged = interchanged;
+            cx.plan.masked_loops = masked_loops;
+            cx.plan.record.add_unrolled(&before, &cx.body);
+            cx.plan.rewrites.add_interchanged(&cx.interchanged);
+        }
+        Ok(None) => {}
+        Err(why) => cx.plan.record.arrays = Some(why),
+    }
+}
+
 fn partition(cx: &mut Cx) {
     let interchanges = |function: &Function, body: &Block| {
         let (mut function, mut body, kinds) =
@@ -957,8 +984,9 @@ fn form_regions(cx: &mut Cx) {
 
 fn find_context(cx: &mut Cx) {
     let Cx { function, uniformity, read_only, plan, .. } = cx;
-    let Plan { cut, fixed, effects, .. } = plan;
-    let (live_across, ordered) = context::analyse(function, &mut cut.nodes, uniformity, fixed, effects, read_only);
+    let Plan { cut, fixed, effects, lane_arrays, .. } = plan;
+    let never = (read_only.as_slice(), lane_arrays.as_slice());
+    let (live_across, ordered) = context::analyse(function, &mut cut.nodes, uniformity, fixed, effects, never);
     plan.live_across = live_across;
     plan.record.order(ordered);
     let mut segments = 0;
@@ -1011,14 +1039,14 @@ fn find_iteration_prefetches(cx: &mut Cx) {
 fn strip_mine(cx: &mut Cx) {
     let block = cx.likely_block();
     let Cx { function, uniformity, interchanged, options, plan, .. } = cx;
-    let Plan { cut, fixed, live_across, merge_extents, masked_loops, row_width, record, .. } = plan;
+    let Plan { cut, fixed, live_across, merge_extents, masked_loops, row_width, record, lane_arrays, .. } = plan;
     let peeler = Peeler { function, uniformity, fixed, live_across: &live_across.locals };
     let by_eights =
         options.vectors.pairs && block.is_some_and(|[_, rows, _]| rows.is_multiple_of(strip_mine::MAX_ROWS));
     let short_row = row_width.and_then(|width| u32::try_from(width).ok());
     let row = block.map(|[row, ..]| row);
     let widths = (merge_extents.is_some(), row, short_row, by_eights, options.vectors.masks);
-    record.refuse(strip_mine::make(&peeler, widths, (interchanged, masked_loops), &mut cut.nodes));
+    record.refuse(strip_mine::make(&peeler, widths, (interchanged, masked_loops, lane_arrays), &mut cut.nodes));
 }
 
 fn move_prefetches(cx: &mut Cx) {

@@ -204,11 +204,23 @@ impl Printer<'_> {
     }
 
     fn masked_loop(&mut self, masked_loop: &MaskedLoop) {
-        let MaskedLoop { alive, iterations, few_active, none_active, after_loop, has_trip_count, is_reorderable } =
-            *masked_loop;
+        let MaskedLoop {
+            alive,
+            iterations,
+            few_active,
+            none_active,
+            after_loop,
+            has_trip_count,
+            is_reorderable,
+            runs_alone,
+        } = *masked_loop;
         let (alive, iterations) = (self.local(alive), self.local(iterations));
         let (few, none) = (self.expr(few_active), self.expr(none_active));
-        let flags = [(has_trip_count, ", has a trip count"), (is_reorderable, ", is reorderable")];
+        let flags = [
+            (has_trip_count, ", has a trip count"),
+            (is_reorderable, ", is reorderable"),
+            (!runs_alone, ", run by the strip to its end"),
+        ];
         let flags: String = flags.into_iter().filter_map(|(holds, text)| holds.then_some(text)).collect();
         let after = after_loop.map_or_else(String::new, |cond| format!(", after {}", self.expr(cond)));
         self.line(&format!(
@@ -454,6 +466,7 @@ impl Printer<'_> {
             live_out,
             before,
             inlines_math,
+            lane_arrays,
         } = strips;
         let rows = if *rows == 1 { String::new() } else { format!(" in {rows} rows") };
         self.braced(&format!("strips of {width} threads{rows}"), "", |this| {
@@ -464,6 +477,8 @@ impl Printer<'_> {
             this.flag(*inlines_math, "inlines math");
             this.locals("uniform", shared);
             this.locals("lanes", lane_locals);
+            let arrays = list(lane_arrays, |&array| this.text.local_array(array));
+            this.flag(!arrays.is_empty(), &format!("arrays of lanes: {arrays}"));
             this.locals("live in", live_in);
             this.locals("live out", live_out);
             for segment in before {

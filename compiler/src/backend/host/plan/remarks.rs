@@ -26,6 +26,8 @@ pub(crate) fn lines(plan: &Plan, module: &Module) -> Vec<String> {
     report.missing_loops(plan);
     report.accesses(plan.x_axis);
     let mut lines = general(plan);
+    let arrays = plan.record.arrays.map(|why| format!("local arrays are not stored by lane: {}", why.clause(module)));
+    lines.extend(arrays);
     for (Remark { text, .. }, (span, last)) in report.remarks {
         let line = format!("{}: {text}", places(module, span, last));
         if !lines.contains(&line) {

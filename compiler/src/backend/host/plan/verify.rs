@@ -12,7 +12,7 @@
 //!   that guard.
 //! - Domains: only a segment that runs for each thread is split. A split has as many pieces and values as its kind needs,
 //!   and no value of a piece's guard wraps.
-//! - Strips contain segments for each thread without masks and splits.
+//! - Strips contain segments for each thread without masks and splits; those with arrays of lanes have one row.
 //! - Jumps: `break` and `continue` are in a loop; a segment that jumps has masks for it.
 //!
 //! [`Values`](Progress::Values) and the order in guards are checked from the pass on that computes them.
@@ -26,7 +26,7 @@ use crate::{
         mentions::Mentions,
         plan_ir::{Guard, MaskId, Node, Piece, Plan, Range, Runs, Segment, Split, SplitBy, Strips, TransposedRows},
     },
-    ir::{Block, CompareOp, ExprId, ExprKind, Function, LocalId, StmtKind, Type, for_each_stmt},
+    ir::{Block, CompareOp, ExprId, ExprKind, Function, LocalArrayId, LocalId, StmtKind, Type, for_each_stmt},
 };
 
 /// What the passes have computed.
@@ -475,6 +475,11 @@ impl<'a> Verifier<'a> {
         self.error(around.masks.is_empty(), || "a strip is under a mask".to_owned());
         self.error(strips.width > 0 && strips.rows > 0, || "a strip has no threads".to_owned());
         self.guard(strips.guard.as_ref(), "a strip");
+        let is_flat = strips.lane_arrays.is_empty() || strips.rows == 1 && !strips.transposed && !strips.scalar;
+        self.error(is_flat, || "a strip of several rows or of scalar code has arrays of lanes".to_owned());
+        let has_form = |array: &LocalArrayId| self.plan.lane_arrays.contains(array);
+        let are_known = strips.lane_arrays.iter().all(has_form);
+        self.error(are_known, || "a strip has an array of lanes that no pass has made one".to_owned());
         for (locals, name) in [(&strips.live_in, "into"), (&strips.live_out, "out of")] {
             for &local in locals {
                 let text = self.name(local);

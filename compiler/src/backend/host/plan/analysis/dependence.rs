@@ -72,7 +72,8 @@ impl Root {
 }
 
 /// Checks that the annotation preserves the order of dependent accesses of a thread in a segment. No thread writes the
-/// memory of the parameters `read_only`.
+/// memory of the parameters `read_only`. LLVM combines no accesses of `lane_arrays`: elements of a lane are at a distance of
+/// at least a strip's width.
 ///
 /// # Errors
 ///
@@ -81,11 +82,20 @@ pub(crate) fn check(
     function: &Function,
     fixed: &Rematerializable,
     functions: &[Effects],
-    read_only: &[LocalId],
+    (read_only, lane_arrays): (&[LocalId], &[LocalArrayId]),
     body: &[Stmt],
 ) -> Result<(), Span> {
     let addresses = Addresses::of(function, fixed, body);
-    let mut order = Order { function, fixed, functions, read_only, addresses, memories: Vec::new(), again: Vec::new() };
+    let mut order = Order {
+        function,
+        fixed,
+        functions,
+        read_only,
+        lane_arrays,
+        addresses,
+        memories: Vec::new(),
+        again: Vec::new(),
+    };
     order.block(body, 1);
     let is_kept = |again: &Again| {
         let (written, other) = (&order.memories[again.written], &order.memories[again.memory]);
@@ -115,6 +125,7 @@ struct Order<'a> {
     fixed: &'a Rematerializable,
     functions: &'a [Effects],
     read_only: &'a [LocalId],
+    lane_arrays: &'a [LocalArrayId],
     addresses: Addresses<'a>,
     memories: Vec<Accesses>,
     /// Possible dependences, without duplicates.
@@ -172,8 +183,12 @@ impl Order<'_> {
             Type::Ptr(_, space) => space,
             Type::Scalar(_) => Space::Generic,
         };
+        let root = root(self.function, self.fixed, pointer);
+        if matches!(root, Root::Local(array) if self.lane_arrays.contains(&array)) {
+            return;
+        }
         let address = if store && times == 1 { self.addresses.address(pointer) } else { None };
-        self.touch((root(self.function, self.fixed, pointer), space), (store, span), times, address);
+        self.touch((root, space), (store, span), times, address);
     }
 
     /// Adds an address to those of stores; `None` if it may equal one of them.

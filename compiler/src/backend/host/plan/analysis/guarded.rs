@@ -109,6 +109,11 @@ pub(crate) fn is_guard(function: &Function, fixed: &Rematerializable, cond: Expr
     whole_guard(function, fixed, cond, false, &|_| false).is_some()
 }
 
+/// Whether the negation of a condition, under which threads return, is a guard of the statements after it.
+pub(crate) fn is_guard_of_rest(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {
+    whole_guard(function, fixed, cond, true, &|_| false).is_some()
+}
+
 /// Whether a condition is a guard whose value does not change while the block runs, or during an iteration of the
 /// grid-stride loop around it.
 pub(crate) fn is_guard_of_iteration(function: &Function, fixed: &Rematerializable, cond: ExprId) -> bool {

@@ -147,3 +147,17 @@ pub(crate) fn conjuncts(function: &Function, cond: ExprId, parts: &mut Vec<ExprI
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => parts.push(cond),
     }
 }
+
+/// By the local's index: the value of its only assignment. Code never reads a local before that.
+pub(crate) fn sole_values(function: &Function, body: &[Stmt]) -> Vec<Option<ExprId>> {
+    let mut values = vec![None; function.locals.len()];
+    let mut is_assigned = vec![false; function.locals.len()];
+    for_each_stmt(body, &mut |stmt| {
+        for local in stmt.kind.assigned() {
+            let value = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
+            values[local.index()] = value.filter(|_| !is_assigned[local.index()]);
+            is_assigned[local.index()] = true;
+        }
+    });
+    values
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod coalesce;
 pub(crate) mod interchange;
+pub(crate) mod lane_arrays;
 pub(crate) mod masked_exits;
 pub(crate) mod unswitch_signs;
 pub(crate) mod version_extent;

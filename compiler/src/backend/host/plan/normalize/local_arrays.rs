@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_artifact::Scalar;
 
 use crate::{
+    backend::host::plan::analysis::structure::sole_values,
     ir::{
         Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt,
         StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
@@ -47,20 +48,6 @@ pub(crate) fn replace(function: &mut Function, constants: &Arena<ConstantArray>,
     arrays.promote(&mut attempt, &mut unrolled);
     (*function, *body) = (attempt, unrolled);
     true
-}
-
-/// By the local's index: the value of its only assignment. Code never reads a local before that.
-fn sole_values(function: &Function, body: &[Stmt]) -> Vec<Option<ExprId>> {
-    let mut values = vec![None; function.locals.len()];
-    let mut is_assigned = vec![false; function.locals.len()];
-    for_each_stmt(body, &mut |stmt| {
-        for local in stmt.kind.assigned() {
-            let value = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-            values[local.index()] = value.filter(|_| !is_assigned[local.index()]);
-            is_assigned[local.index()] = true;
-        }
-    });
-    values
 }
 
 /// Whether a body has a loop.

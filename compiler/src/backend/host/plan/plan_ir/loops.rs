@@ -75,13 +75,16 @@ pub(crate) struct MaskedLoop {
     pub has_trip_count: bool,
     /// The loop has a trip count for each lane and no recurrence, so LLVM may reorder its iterations.
     pub is_reorderable: bool,
+    /// The last lanes finish the loop one after the other: the branch on `few_active` has their code. Otherwise the
+    /// branch leaves the loop, and holds if no lane is active.
+    pub runs_alone: bool,
 }
 
 impl MaskedLoop {
     /// If a condition is `few_active` or `none_active`: the number of active lanes up to which it holds, and the
     /// iteration from which on that applies. Before that iteration it holds if no lane is active.
     pub(crate) fn active_lane_test(&self, cond: ExprId) -> Option<(u32, u32)> {
-        let most = if cond == self.few_active { MAX_SERIAL_LANES } else { 0 };
+        let most = if cond == self.few_active && self.runs_alone { MAX_SERIAL_LANES } else { 0 };
         (cond == self.few_active || cond == self.none_active).then_some((most, MIN_SERIAL_ITERATION))
     }
 

@@ -29,7 +29,7 @@ pub(crate) use rewrites::{ALL, Rewrites};
 pub(crate) use split::{Piece, Split, SplitBy};
 
 use crate::{
-    ir::{Block, CompareOp, ExprId, Function, LocalId, SharedId, Stmt},
+    ir::{Block, CompareOp, ExprId, Function, LocalArrayId, LocalId, SharedId, Stmt},
     source::Span,
 };
 
@@ -169,6 +169,8 @@ pub(crate) struct Strips {
     pub before: Vec<Segment>,
     /// Full strips inline the math functions that they call: LLVM vectorizes no calls.
     pub inlines_math: bool,
+    /// Thread-local arrays that the strip stores as `[element][lane]`. Strips with such arrays have one row.
+    pub lane_arrays: Vec<LocalArrayId>,
 }
 
 impl Strips {

@@ -6,7 +6,7 @@ use crate::{
         analysis::yield_points::Polling,
         plan_ir::{Cut, LiveAcross, MaskedLoop, Privatized, Quotients, Record, Rewrites},
     },
-    ir::{Effects, FuncId, Module},
+    ir::{Effects, FuncId, LocalArrayId, Module},
 };
 
 /// Plans with more segments than this have one function for each segment.
@@ -92,6 +92,8 @@ pub(crate) struct Plan {
     pub warp_regions: Vec<Self>,
     /// Thread-local arrays became locals.
     pub replaces_arrays: bool,
+    /// Thread-local arrays of which a strip stores the same element of all lanes side by side.
+    pub lane_arrays: Vec<LocalArrayId>,
     /// The names of the rewrites that changed the kernel, if they are recorded.
     pub rewrites: Rewrites,
     /// What passes report about loops that the plan does not show.
@@ -125,6 +127,7 @@ impl Plan {
             privatized: Vec::new(),
             warp_regions: Vec::new(),
             replaces_arrays: false,
+            lane_arrays: Vec::new(),
             rewrites: Rewrites::new(record_rewrites),
             record: Record::default(),
         }

@@ -20,6 +20,8 @@ pub(crate) struct Record {
     pub coalesced: Vec<Span>,
     /// The loops that an earlier plan of the kernel interchanged for strips that it did not make.
     abandoned: Vec<Refused>,
+    /// Why no strip stores the arrays of the threads by lane.
+    pub arrays: Option<Refusal>,
     /// The regions whose accesses are not annotated as independent, by their first statements, and why.
     ordered: Vec<(Span, Ordered)>,
 }
@@ -62,6 +64,11 @@ impl Record {
     /// Why the accesses of a region with this first statement are not annotated as independent.
     pub(crate) fn ordered(&self, first: Span) -> Option<Ordered> {
         self.ordered.iter().find(|&&(span, _)| span == first).map(|&(_, why)| why)
+    }
+
+    /// The first reason why a loop is in no strip.
+    pub(crate) fn no_strip(&self) -> Option<Refusal> {
+        self.refused.iter().find(|refused| refused.what == Transformation::Strips).map(|refused| refused.why)
     }
 
     /// Why a transformation of a loop was not made.

@@ -70,6 +70,10 @@ pub(crate) enum Refusal {
     Return(Span),
     /// An expression accesses an array of the thread.
     ThreadArray(Span),
+    /// An array of the thread has a use that is no load or store of an element.
+    ArrayEscapes(Span),
+    /// The arrays of the threads of a strip do not fit into the nearest cache.
+    LargeArrays,
     /// The loop contains a loop that is not interchanged.
     InnerLoop(Span),
     /// Threads that have left the loop would count on.
@@ -170,6 +174,10 @@ impl Refusal {
             Self::Call(span) => format!("{}: a call of a function that is not inlined", at(span)),
             Self::Return(span) => format!("{}: a `return` in the loop", at(span)),
             Self::ThreadArray(span) => format!("{}: an access to an array of the thread", at(span)),
+            Self::ArrayEscapes(span) => {
+                format!("{}: an array of the thread is used other than by its elements", at(span))
+            }
+            Self::LargeArrays => "the arrays of the threads do not fit into the nearest cache".to_owned(),
             Self::InnerLoop(span) => format!("{}: the loop inside is not interchanged", at(span)),
             Self::CounterStops => "the counter must stop for threads that have left the loop".to_owned(),
             Self::FewIterations => "its test compares with a small constant, so LLVM may unroll it".to_owned(),

@@ -32,6 +32,7 @@ pub(crate) const ALL: &[&str] = &[
     "if-conversion",
     "inlined-barrier-functions",
     "known-row-length",
+    "lane-arrays",
     "lane-guard",
     "lane-trip-counts",
     "live-range-splitting",

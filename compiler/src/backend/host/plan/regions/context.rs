@@ -22,7 +22,7 @@ use crate::{
 type Set = BTreeSet<LocalId>;
 
 /// Fills in which locals each segment loads, stores and recomputes, and whether it is parallel. No thread writes the
-/// memory that the parameters in `read_only` point to. Also returns the segments that are not parallel, by their first
+/// memory that the parameters in `read_only` point to. Strips store the arrays in `lane_arrays` by lane. Also returns the segments that are not parallel, by their first
 /// statements, and why.
 pub(crate) fn analyse(
     function: &Function,
@@ -30,7 +30,7 @@ pub(crate) fn analyse(
     uniformity: &Uniformity,
     fixed: &Rematerializable,
     functions: &[Effects],
-    read_only: &[LocalId],
+    (read_only, lane_arrays): (&[LocalId], &[LocalArrayId]),
 ) -> (LiveAcross, Vec<(Span, Ordered)>) {
     let mut live_across = Set::new();
     for_each_split(nodes, &mut |cond| {
@@ -67,12 +67,15 @@ pub(crate) fn analyse(
         segment.load.retain(|local| live_across.contains(local));
         segment.store.retain(|local| live_across.contains(local));
     });
-    let arrays = live_arrays(function, nodes, fixed, &live_across);
+    let mut arrays = live_arrays(function, nodes, fixed, &live_across);
+    arrays.retain(|array| !lane_arrays.contains(array));
     let mut all_ordered = Vec::new();
     for_each_segment(nodes, &mut |segment| {
         let mut ordered = None;
         let mut own_array = false;
-        for_each_array(function, fixed, segment, &mut |array| own_array |= !arrays.contains(&array));
+        for_each_array(function, fixed, segment, &mut |array| {
+            own_array |= !arrays.contains(&array) && !lane_arrays.contains(&array);
+        });
         for_each_stmt(&segment.body, &mut |stmt| {
             let effects = match &stmt.kind {
                 StmtKind::Op { op, .. } if op.row().is_noticed() => Some(Ordered::Observed(stmt.span)),
@@ -91,7 +94,7 @@ pub(crate) fn analyse(
             };
             ordered = ordered.or(effects.filter(|_| !legal!("context.unobserved", false)));
         });
-        let dependent = dependence::check(function, fixed, functions, read_only, &segment.body)
+        let dependent = dependence::check(function, fixed, functions, (read_only, lane_arrays), &segment.body)
             .err()
             .filter(|_| !legal!("context.no-dependence", false));
         ordered = ordered

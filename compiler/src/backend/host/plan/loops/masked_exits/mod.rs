@@ -278,6 +278,7 @@ fn rewrite(
             after_loop: cond_after,
             has_trip_count,
             is_reorderable,
+            runs_alone: true,
         },
         at,
     ))

@@ -2,10 +2,10 @@
 
 use crate::{
     backend::host::plan::{
-        plan_ir::{MaskedLoop, Node, Strips},
-        vector::strip_mine::nodes::{counters_of, has_masked_loop},
+        plan_ir::{MaskedLoop, Node, Plan, Strips},
+        vector::strip_mine::nodes::{counters_of, has_masked_loop, mentioned_arrays},
     },
-    ir::LocalId,
+    ir::{Function, LocalArrayId, LocalId},
 };
 
 /// `true` if every loop with divergent exits is in a strip whose lanes each have a flag that says whether the lane has
@@ -69,4 +69,40 @@ fn in_strips(nodes: &[Node], which: &dyn Fn(&Strips) -> bool, counters: &mut Vec
             in_strips(part, which, counters);
         }
     }
+}
+
+/// Whether each array of lanes is in one strip, which is in no loop, and each loop that was masked with them is in a strip.
+pub(crate) fn lane_arrays_are_in_strips(plan: &Plan) -> bool {
+    let function = &plan.module.functions[plan.kernel];
+    let are_masked = plan.lane_arrays.is_empty() || masked_loops_are_in_strips(&plan.cut.nodes, &plan.masked_loops);
+    are_masked
+        && plan.lane_arrays.iter().all(|&array| {
+            let mut strips = 0;
+            count_strips(function, &plan.cut.nodes, array, false, &mut strips) && strips == 1
+        })
+}
+
+/// Counts the strips that have an array of lanes. Returns `false` if other nodes mention the array.
+fn count_strips(function: &Function, nodes: &[Node], array: LocalArrayId, repeats: bool, strips: &mut u32) -> bool {
+    nodes.iter().all(|node| {
+        let is_here = || !mentioned_arrays(function, std::slice::from_ref(node), &[array]).is_empty();
+        match node {
+            Node::Strips(inside) if inside.lane_arrays.contains(&array) => {
+                *strips += 1;
+                !repeats
+            }
+            Node::Strips(_) | Node::Segment(_) => !is_here(),
+            Node::Loop { .. } => node.parts().into_iter().all(|part| count_strips(function, part, array, true, strips)),
+            Node::Once { .. }
+            | Node::If { .. }
+            | Node::Guarded { .. }
+            | Node::Split { .. }
+            | Node::Barrier
+            | Node::WarpRegion(_)
+            | Node::TransposedRows(_)
+            | Node::Break
+            | Node::Continue
+            | Node::Return => node.parts().into_iter().all(|part| count_strips(function, part, array, repeats, strips)),
+        }
+    })
 }

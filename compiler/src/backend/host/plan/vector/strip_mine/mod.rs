@@ -44,15 +44,17 @@ use crate::{
             Transformation, for_each_segment, for_each_split, guards::Peeler,
         },
     },
-    ir::{ExprId, LocalId},
+    ir::{ExprId, LocalArrayId, LocalId},
     source::Span,
 };
 use accesses::{all_stream, share_loads};
 pub(crate) use loops_in_strips::{
-    are_in_strips, are_transposed, exit_assignments_are_in_strips, masked_loops_are_in_strips, masked_loops_are_in_warp,
+    are_in_strips, are_transposed, exit_assignments_are_in_strips, lane_arrays_are_in_strips,
+    masked_loops_are_in_strips, masked_loops_are_in_warp,
 };
 use nodes::{
-    assigned_once, carries, computes, count_loads, counters_of, expose, has_masked_loop, holds_loop, leaves, used,
+    assigned_once, bytes_of, carries, computes, count_loads, counters_of, expose, has_masked_loop, holds_loop, leaves,
+    mentioned_arrays, used,
 };
 
 /// Threads of a strip in blocks that are merged: their rows are long.
@@ -95,7 +97,7 @@ const MAX_SHORT_ROW: u32 = 64;
 pub(crate) fn make(
     peeler: &Peeler<'_>,
     (is_merged, row, short_row, by_eights, has_long_vectors): (bool, Option<u32>, Option<u32>, bool, bool),
-    (interchanged, masked_loops): (&InterchangedLoops, &[MaskedLoop]),
+    (interchanged, masked_loops, lane_arrays): (&InterchangedLoops, &[MaskedLoop], &[LocalArrayId]),
     nodes: &mut Vec<Node>,
 ) -> Vec<Refused> {
     let InterchangedLoops { strided, strided_math, tiles, strides, .. } = interchanged;
@@ -114,6 +116,7 @@ pub(crate) fn make(
         strided_math,
         tiles,
         masked_loops,
+        lane_arrays,
         strides,
         loads,
         ragged,
@@ -176,6 +179,8 @@ struct Maker<'a> {
     strided_math: &'a [LocalId],
     tiles: &'a [LocalId],
     masked_loops: &'a [MaskedLoop],
+    /// Thread-local arrays of lanes.
+    lane_arrays: &'a [LocalArrayId],
     strides: &'a [Stride],
     /// The number of segments that load each local, by the local's index.
     loads: Vec<u32>,
@@ -342,6 +347,13 @@ impl Maker<'_> {
         [MAX_BLOCK_WIDTH, MAX_BLOCK_WIDTH / 2].into_iter().find(fits).unwrap_or(Strips::BLOCK_WIDTH)
     }
 
+    /// Threads of a strip whose arrays have `bytes` per thread.
+    fn array_width(&self, bytes: u64) -> u32 {
+        let widths = [MAX_MASKED_WIDTH, MAX_MASKED_WIDTH / 2];
+        let fits = |width: &u32| *width <= self.width.max(Strips::BLOCK_WIDTH) && u64::from(*width) * bytes <= 8192;
+        widths.into_iter().find(fits).unwrap_or(Strips::BLOCK_WIDTH)
+    }
+
     /// The stride of the grid-stride loop with this step.
     fn stride(&self, step: &[Node]) -> Option<&Stride> {
         let mut counts = BTreeSet::new();
@@ -452,7 +464,9 @@ impl Maker<'_> {
         }
         let bytes: u64 = slots.iter().map(|local| function.locals[*local].ty.host_bytes()).sum();
         // If one of two rows has left a loop, it would load elements that its own threads do not load.
-        let single = !legal!("strip_mine.single-strided", !has_strided)
+        let lane_arrays = mentioned_arrays(function, nodes, self.lane_arrays);
+        let single = !legal!("strip_mine.single-arrays", lane_arrays.is_empty())
+            || !legal!("strip_mine.single-strided", !has_strided)
             || !legal!("strip_mine.single-wrapping", !wraps)
             || !legal!("strip_mine.single-masked", !has_masked_loops)
             || !legal!("strip_mine.single-ragged", stride_length.is_none());
@@ -469,6 +483,9 @@ impl Maker<'_> {
             self.width
         });
         let most = if stride_length.is_some() { 2 * MAX_BYTES } else { MAX_BYTES };
+        if !lane_arrays.is_empty() {
+            width = self.array_width(bytes_of(function, &lane_arrays));
+        }
         while u64::from(width) * u64::from(rows) * bytes > most && width > Strips::BLOCK_WIDTH {
             width /= 2;
         }
@@ -484,11 +501,12 @@ impl Maker<'_> {
         let has_plain_lanes = !has_strided && !has_masked_loops && stride_length.is_none();
         // A loop around it in a block loads the same rows again.
         let repeats_in_block = self.width == Strips::BLOCK_WIDTH && repeats;
-        if rows == 1 && !repeats_in_block && has_plain_lanes && all_stream(self.peeler, nodes) {
+        let has_arrays = !lane_arrays.is_empty();
+        if rows == 1 && !repeats_in_block && has_plain_lanes && !has_arrays && all_stream(self.peeler, nodes) {
             return Err(Some(Refusal::Streams));
         }
         let is_short = stride_length.is_some_and(|stride_length| stride_length <= MAX_SHORT_ROW);
-        if rows == 1 && !has_strided && !carries && !is_short {
+        if rows == 1 && !has_strided && !carries && !is_short && !has_arrays {
             return Err(Some(Refusal::CarriesNothing));
         }
         let is_ragged = stride_length.is_some();
@@ -533,6 +551,7 @@ impl Maker<'_> {
             live_out,
             before: Vec::new(),
             inlines_math: has_masked_loops,
+            lane_arrays,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::{
         analysis::vectorizable,
         plan_ir::{MaskedLoop, Node, for_each_segment},
     },
-    ir::{Function, LocalId, for_each_expr_of_stmt, for_each_stmt},
+    ir::{ExprKind, Function, LocalArrayId, LocalId, for_each_expr_of_stmt, for_each_stmt},
 };
 
 /// Counts how many segments load each local.
@@ -105,4 +105,37 @@ pub(super) fn assigned_once(nodes: &[Node], found: &mut BTreeSet<LocalId>) {
             assigned_once(part, found);
         }
     }
+}
+
+/// Those of some thread-local arrays that the segments of nodes mention.
+pub(super) fn mentioned_arrays(function: &Function, nodes: &[Node], arrays: &[LocalArrayId]) -> Vec<LocalArrayId> {
+    let mut found = BTreeSet::new();
+    mention(function, nodes, &mut found);
+    arrays.iter().copied().filter(|array| found.contains(array)).collect()
+}
+
+fn mention(function: &Function, nodes: &[Node], found: &mut BTreeSet<LocalArrayId>) {
+    for node in nodes {
+        if let Node::Segment(segment) = node {
+            for body in segment.bodies() {
+                for_each_stmt(body, &mut |stmt| {
+                    for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+                        if let ExprKind::LocalBase(array) = function.exprs[id].kind {
+                            found.insert(array);
+                        }
+                    });
+                });
+            }
+        }
+        node.parts().into_iter().for_each(|part| mention(function, part, found));
+    }
+}
+
+/// The bytes of some thread-local arrays of one thread.
+pub(super) fn bytes_of(function: &Function, arrays: &[LocalArrayId]) -> u64 {
+    let bytes = |array: &LocalArrayId| {
+        let array = &function.local_arrays[*array];
+        array.len.saturating_mul(array.elem.size_bytes())
+    };
+    arrays.iter().map(bytes).fold(0, u64::saturating_add)
 }

@@ -1,0 +1,210 @@
+//! The accesses of a kernel to its arrays of the thread, as elements at indices.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weft_artifact::Scalar;
+
+use crate::{
+    backend::host::plan::{analysis::structure::sole_values, plan_ir::Refusal},
+    ir::{
+        BinaryOp, Block, Class, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind, Type,
+        for_each_expr_of_stmt, for_each_stmt,
+    },
+    source::Span,
+};
+
+/// The address of an element: the array, and indices with the number of elements that each counts.
+type Element = (LocalArrayId, Vec<(ExprId, u32)>);
+
+/// The accesses of a body.
+#[derive(Debug, Default)]
+pub(super) struct Accesses {
+    /// By the pointer of a load or a store: the element.
+    elements: BTreeMap<ExprId, Element>,
+    /// Locals that hold only the address of an array, or of an element at a constant index.
+    addresses: BTreeSet<LocalId>,
+}
+
+impl Accesses {
+    /// Collects the accesses of a body.
+    ///
+    /// # Errors
+    ///
+    /// An array of the thread has a use that is no load or store of an element.
+    pub(super) fn of(function: &Function, body: &[Stmt]) -> Result<Self, Refusal> {
+        let mut search = Search { function, sole: sole_values(function, body), found: Self::default() };
+        search.block(body)?;
+        Ok(search.found)
+    }
+
+    /// The arrays that are accessed.
+    pub(super) fn arrays(&self) -> BTreeSet<LocalArrayId> {
+        self.elements.values().map(|&(array, _)| array).collect()
+    }
+
+    /// Makes each pointer one offset from the start of its array.
+    pub(super) fn canonicalize(&self, function: &mut Function, body: &mut Block) {
+        for (&pointer, (array, terms)) in &self.elements {
+            let ty = function.exprs[pointer].ty;
+            let mut edit = function.edit(function.exprs[pointer].span);
+            let sum = terms.iter().fold(None, |sum, &(index, scale)| {
+                let index = if scale == 1 {
+                    index
+                } else {
+                    let scale = edit.int(scale.into(), Type::I64);
+                    edit.binary(BinaryOp::Mul, index, scale)
+                };
+                Some(sum.map_or(index, |sum| edit.binary(BinaryOp::Add, sum, index)))
+            });
+            let index = sum.unwrap_or_else(|| edit.int(0, Type::I64));
+            let base = edit.expr(ExprKind::LocalBase(*array), ty);
+            function.exprs[pointer].kind = ExprKind::Offset { base, index, scale: 1 };
+        }
+        self.drop_addresses(body);
+    }
+
+    /// Drops the assignments of addresses, which no access reads any more.
+    fn drop_addresses(&self, body: &mut Block) {
+        body.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if self.addresses.contains(&local)));
+        for stmt in body {
+            stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.drop_addresses(inner));
+        }
+    }
+}
+
+struct Search<'a> {
+    function: &'a Function,
+    sole: Vec<Option<ExprId>>,
+    found: Accesses,
+}
+
+impl Search<'_> {
+    fn block(&mut self, block: &[Stmt]) -> Result<(), Refusal> {
+        for stmt in block {
+            match stmt.kind {
+                StmtKind::Store { pointer, value, .. } => {
+                    self.access(pointer, self.function.exprs[value].ty.scalar(), stmt.span)?;
+                    self.expr(value, stmt.span)?;
+                }
+                StmtKind::Assign(local, value) if self.holds_address(local, value) => {
+                    self.found.addresses.insert(local);
+                }
+                StmtKind::Assign(..)
+                | StmtKind::Op { .. }
+                | StmtKind::Call { .. }
+                | StmtKind::If { .. }
+                | StmtKind::Loop { .. }
+                | StmtKind::Break
+                | StmtKind::Continue
+                | StmtKind::Return(_) => {
+                    for root in stmt.kind.exprs() {
+                        self.expr(root, stmt.span)?;
+                    }
+                }
+            }
+            for inner in stmt.kind.blocks().into_iter().flatten() {
+                self.block(inner)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expr(&mut self, id: ExprId, span: Span) -> Result<(), Refusal> {
+        if let Class::Load(pointer) = self.function.class(id) {
+            return self.access(pointer, self.function.exprs[id].ty.scalar(), self.function.exprs[id].span);
+        }
+        if !legal!("lane_arrays.only-elements", self.element(id).is_none()) {
+            return Err(Refusal::ArrayEscapes(span));
+        }
+        for operand in self.function.exprs[id].kind.operands().into_iter() {
+            self.expr(operand, span)?;
+        }
+        Ok(())
+    }
+
+    /// A load or a store of a value of type `elem`.
+    fn access(&mut self, pointer: ExprId, elem: Option<Scalar>, span: Span) -> Result<(), Refusal> {
+        let Some((array, terms)) = self.element(pointer) else {
+            return self.expr(pointer, span);
+        };
+        if !legal!("lane_arrays.same-type", elem == Some(self.function.local_arrays[array].elem)) {
+            return Err(Refusal::ArrayEscapes(span));
+        }
+        for &(index, _) in &terms {
+            self.expr(index, span)?;
+        }
+        self.found.elements.insert(pointer, (array, terms));
+        Ok(())
+    }
+
+    /// Whether a local holds only an address that each of its reads may compute again.
+    fn holds_address(&self, local: LocalId, value: ExprId) -> bool {
+        self.sole[local.index()] == Some(value) && self.is_constant(value)
+    }
+
+    /// Whether a pointer is an element of an array at constant indices.
+    fn is_constant(&self, pointer: ExprId) -> bool {
+        self.element(pointer)
+            .is_some_and(|(_, terms)| terms.iter().all(|&(index, _)| self.function.int(index).is_some()))
+    }
+
+    /// The element that a pointer points to, if it points into an array of the thread.
+    fn element(&self, pointer: ExprId) -> Option<Element> {
+        match self.function.exprs[pointer].kind {
+            ExprKind::LocalBase(array) => Some((array, Vec::new())),
+            ExprKind::Local(local) => {
+                let value = self.sole.get(local.index()).copied().flatten()?;
+                if self.is_constant(value) { self.element(value) } else { None }
+            }
+            ExprKind::Offset { base, index, scale } => {
+                let (array, mut terms) = self.element(base)?;
+                terms.push((index, scale));
+                Some((array, terms))
+            }
+            ExprKind::Const(_)
+            | ExprKind::Special(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Compare(..)
+            | ExprKind::Select(..)
+            | ExprKind::Load(..)
+            | ExprKind::Wrap { .. }
+            | ExprKind::Math(..)
+            | ExprKind::Convert(_)
+            | ExprKind::ByteOffset { .. }
+            | ExprKind::SharedBase(_)
+            | ExprKind::ConstBase(_)
+            | ExprKind::DynamicShared => None,
+        }
+    }
+}
+
+/// Whether a body mentions an array of the thread.
+pub(super) fn has_arrays(function: &Function, body: &[Stmt]) -> bool {
+    let mut found = false;
+    for_each_stmt(body, &mut |stmt| {
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            found |= matches!(function.exprs[id].kind, ExprKind::LocalBase(_));
+        });
+    });
+    found
+}
+
+/// Whether a loop accesses an element of an array of the thread whose index is not constant.
+pub(super) fn have_variable_index_in_loop(function: &Function, body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| {
+        let mut found = false;
+        if let StmtKind::Loop { .. } = stmt.kind {
+            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
+                for_each_expr_of_stmt(function, &inner.kind, &mut |id| {
+                    if let ExprKind::Offset { base, index, .. } = function.exprs[id].kind {
+                        let is_element = matches!(function.exprs[base].kind, ExprKind::LocalBase(_));
+                        found |= is_element && function.int(index).is_none();
+                    }
+                });
+            });
+        }
+        let mut blocks = stmt.kind.blocks().into_iter().flatten();
+        found || blocks.any(|inner| have_variable_index_in_loop(function, inner))
+    })
+}
