@@ -79,6 +79,25 @@ def local_array(a, y):
 
 
 @cuda.jit("void(float32[::1], float32[::1])")
+def escaping_array(a, y):
+    i = cuda.grid(1)
+    kept = cuda.local.array(8, "float32")
+    part = kept[int(y[i]) % 4 :]
+    for k in range(a.shape[0]):
+        kept[k % 8] += part[k % 4]
+    y[i] = kept[0]
+
+
+@cuda.jit("void(float32[::1], float32[::1])")
+def large_array(a, y):
+    i = cuda.grid(1)
+    kept = cuda.local.array(800, "float32")
+    for k in range(a.shape[0]):
+        kept[k % 800] += a[k]
+    y[i] = kept[0]
+
+
+@cuda.jit("void(float32[::1], float32[::1])")
 def divergent_branch(a, y):
     i = cuda.grid(1)
     if y[i] > 0:

@@ -335,6 +335,11 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
         }
     }
 
+    /// The distance between the elements of the array that starts at a pointer, in elements.
+    fn stride(&self, base: ExprId) -> u64 {
+        if let ExprKind::LocalBase(array) = self.function.exprs[base].kind { self.hooks.local_stride(array) } else { 1 }
+    }
+
     /// Emits an expression; returns its value, `Bool` as `i1`.
     pub(crate) fn emit_expr(&self, id: ExprId) -> Result<BasicValueEnum<'ctx>> {
         let Some(expr) = self.function.exprs.get(id) else { return internal(format!("no expression {id:?}")) };
@@ -407,14 +412,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             }
             ExprKind::Offset { base, index, scale } => {
                 let element = self.element(*base)?;
-                let at = base;
+                let scale = u64::from(*scale) * self.stride(*base);
                 let (base, mut index) = (self.emit_pointer(*base)?, self.emit_int(*index)?);
-                let stride = if let ExprKind::LocalBase(array) = self.function.exprs[*at].kind {
-                    self.hooks.local_stride(array)
-                } else {
-                    1
-                };
-                let scale = u64::from(*scale) * stride;
                 if scale != 1 {
                     let scale = index.get_type().const_int(scale, false);
                     index = self.builder.build_int_nsw_mul(index, scale, "")?;

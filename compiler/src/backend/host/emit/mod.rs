@@ -20,6 +20,7 @@ pub(crate) mod frame;
 pub(crate) mod guard_values;
 pub(crate) mod hooks;
 pub(crate) mod kernel;
+pub(crate) mod lane_arrays;
 pub(crate) mod lane_folds;
 pub(crate) mod lane_trip_counts;
 pub(crate) mod nodes;

@@ -39,7 +39,7 @@ use crate::{
         },
         llvm::{Result, internal},
     },
-    ir::{CompareOp, LocalArray, LocalArrayId, LocalId, Type},
+    ir::{CompareOp, LocalArrayId, LocalId},
 };
 
 /// Alignment of a strip's arrays: that of a vector.
@@ -250,23 +250,6 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             places.insert(local, self.array_of(local, strips.width)?);
         }
         Ok(places)
-    }
-
-    /// Allocates the thread-local arrays of lanes: each has the lanes of an element side by side.
-    fn lane_arrays_of(&mut self, strips: &Strips) -> Result<Vec<(LocalArrayId, PointerValue<'ctx>)>> {
-        let mut arrays = Vec::new();
-        for &array in &strips.lane_arrays {
-            let LocalArray { name, elem, len, .. } = &self.emitter.function.local_arrays[array];
-            let Ok(elements) = u32::try_from(len.saturating_mul(strips.width.into())) else {
-                return internal("an array of lanes that is too large");
-            };
-            let ty = self.emitter.cx.types.memory(Type::Scalar(*elem))?;
-            arrays.push((array, self.array(ty, elements, name)?));
-            if let Some(stride) = self.hooks.array_strides.borrow_mut().get_mut(array.index()) {
-                *stride = strips.width.into();
-            }
-        }
-        Ok(arrays)
     }
 
     /// Allocates an array of a local, with one element for each of `threads` lanes.

@@ -37,13 +37,12 @@ use crate::{
                 parts::Row,
                 position::{Frame, byte_offset, count, index, known_offset},
                 prefetch::Lines,
-                strip::Strip,
             },
             plan::{Guard, MaskId, Range, Runs, Segment, TileShape, counts_only, is_vectorized_with_math},
         },
         llvm::{LoopTargets, Result, internal},
     },
-    ir::{CompareOp, LocalId, Stmt, Type},
+    ir::{CompareOp, LocalId, Stmt},
 };
 
 impl<'ctx> KernelEmitter<'_, 'ctx> {
@@ -579,17 +578,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                 *known = Some(base);
             }
         }
-        if let Some(Strip { arrays, present: Some((_, lane)), .. }) = &self.strip {
-            for &(array, first) in arrays {
-                let ty = self.emitter.cx.types.memory(Type::Scalar(self.emitter.function.local_arrays[array].elem))?;
-                let at = index(&self.emitter, *lane)?;
-                // SAFETY: each element of the array has a value for each lane of a strip.
-                let place = unsafe { self.emitter.builder.build_in_bounds_gep(ty, first, &[at], "")? };
-                if let Some(known) = self.hooks.arrays.borrow_mut().get_mut(array.index()) {
-                    *known = Some(place);
-                }
-            }
-        }
+        self.set_lane_arrays()?;
         for &local in &segment.recompute {
             self.compute(local)?;
         }

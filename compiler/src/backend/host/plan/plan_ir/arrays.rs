@@ -2,7 +2,7 @@
 
 use weft_artifact::Scalar;
 
-use crate::ir::{Accumulation, LocalArrayId, LocalId, SharedId};
+use crate::ir::{Accumulation, Function, LocalArrayId, LocalId, SharedId};
 
 /// Elements of a copy that are tested at once, as a vector, when the copy is combined with the array.
 pub(crate) const COMBINED_ELEMENTS: u64 = 16;
@@ -29,4 +29,13 @@ pub(crate) struct LiveAcross {
     pub locals: Vec<LocalId>,
     /// Local arrays; each thread has its own.
     pub arrays: Vec<LocalArrayId>,
+}
+
+/// The bytes of some thread-local arrays of one thread.
+pub(crate) fn bytes_of(function: &Function, arrays: &[LocalArrayId]) -> u64 {
+    let bytes = |array: &LocalArrayId| {
+        let array = &function.local_arrays[*array];
+        array.len.saturating_mul(array.elem.size_bytes())
+    };
+    arrays.iter().map(bytes).fold(0, u64::saturating_add)
 }

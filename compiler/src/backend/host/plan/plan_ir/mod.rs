@@ -19,7 +19,7 @@ mod refusals;
 mod rewrites;
 mod split;
 
-pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized};
+pub(crate) use arrays::{COMBINED_ELEMENTS, LiveAcross, Privatized, bytes_of};
 pub(crate) use loops::{Coalesced, ExitAssignments, InterchangedLoops, LaneTripCounts, MaskedLoop, Stride};
 pub(crate) use plan::{MAX_SEGMENTS, MergedSize, Plan, Vectors, max_segments};
 pub(crate) use quotients::{Dividend, Division, Quotients};

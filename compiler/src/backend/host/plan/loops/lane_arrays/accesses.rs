@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_artifact::Scalar;
 
 use crate::{
-    backend::host::plan::{analysis::structure::sole_values, plan_ir::Refusal},
+    backend::host::plan::{
+        analysis::{divergence::Uniformity, structure::sole_values},
+        plan_ir::Refusal,
+    },
     ir::{
         BinaryOp, Block, Class, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind, Type,
         for_each_expr_of_stmt, for_each_stmt,
@@ -190,8 +193,8 @@ pub(super) fn has_arrays(function: &Function, body: &[Stmt]) -> bool {
     found
 }
 
-/// Whether a loop accesses an element of an array of the thread whose index is not constant.
-pub(super) fn have_variable_index_in_loop(function: &Function, body: &[Stmt]) -> bool {
+/// Whether a loop accesses an element of an array of the thread whose index is uniform, but not constant.
+pub(super) fn have_variable_index_in_loop(function: &Function, uniformity: &Uniformity, body: &[Stmt]) -> bool {
     body.iter().any(|stmt| {
         let mut found = false;
         if let StmtKind::Loop { .. } = stmt.kind {
@@ -199,12 +202,13 @@ pub(super) fn have_variable_index_in_loop(function: &Function, body: &[Stmt]) ->
                 for_each_expr_of_stmt(function, &inner.kind, &mut |id| {
                     if let ExprKind::Offset { base, index, .. } = function.exprs[id].kind {
                         let is_element = matches!(function.exprs[base].kind, ExprKind::LocalBase(_));
-                        found |= is_element && function.int(index).is_none();
+                        let is_uniform = || !uniformity.varies(function, index);
+                        found |= is_element && function.int(index).is_none() && is_uniform();
                     }
                 });
             });
         }
         let mut blocks = stmt.kind.blocks().into_iter().flatten();
-        found || blocks.any(|inner| have_variable_index_in_loop(function, inner))
+        found || blocks.any(|inner| have_variable_index_in_loop(function, uniformity, inner))
     })
 }

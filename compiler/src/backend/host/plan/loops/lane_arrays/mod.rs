@@ -25,8 +25,8 @@
 //! Legal for a kernel without barriers, calls and operations, if each use of the arrays is a load or a store of an element
 //! in the type of the array, and all nodes that mention an array are in one strip; the caller plans again if they are not.
 //!
-//! Pays if a loop that is not unrolled accesses an element at an index that is not constant (LLVM makes registers of other
-//! arrays), if a strip's
+//! Pays if a loop that is not unrolled accesses an element at an index that changes and is uniform (LLVM makes registers of
+//! arrays with constant indices), if a strip's
 //! arrays fit into the nearest cache, and if most accesses are uniform or contiguous.
 
 mod accesses;
@@ -37,8 +37,8 @@ mod predicate;
 use crate::{
     analysis::Rematerializable,
     backend::host::plan::{
-        analysis::{candidates, strides::Forms, structure::sole_values, vectorizable},
-        plan_ir::{CountMasks, InterchangedLoops, MaskedLoop, Refusal, Strips},
+        analysis::{candidates, divergence::Uniformity, strides::Forms, structure::sole_values, vectorizable},
+        plan_ir::{CountMasks, InterchangedLoops, MaskedLoop, Refusal, Strips, bytes_of},
     },
     ir::{
         Arena, Block, Class, ConstantArray, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind,
@@ -86,12 +86,7 @@ pub(crate) fn rewrite(
     }
     let found = Accesses::of(function, body)?;
     let arrays: Vec<LocalArrayId> = found.arrays().into_iter().collect();
-    let bytes = |array: &LocalArrayId| {
-        let array = &function.local_arrays[*array];
-        array.len.saturating_mul(array.elem.size_bytes())
-    };
-    let bytes = arrays.iter().map(bytes).fold(0, u64::saturating_add);
-    if bytes.saturating_mul(Strips::BLOCK_WIDTH.into()) > MAX_STRIP_BYTES {
+    if bytes_of(function, &arrays).saturating_mul(Strips::BLOCK_WIDTH.into()) > MAX_STRIP_BYTES {
         return Err(Refusal::LargeArrays);
     }
     let before = masks(function, body);
@@ -103,8 +98,9 @@ pub(crate) fn rewrite(
     let predicate::Lowered { body: mut lowered, counters, masked_loops } = lowered;
     let max_trip_count = lockstep::MAX_SHORT_TRIP_COUNT as usize;
     unroll::write_out_up_to(&mut attempt, constants, &mut lowered, max_trip_count);
-    // LLVM makes registers of the other arrays.
-    if !accesses::have_variable_index_in_loop(&attempt, &lowered) {
+    let (fixed, uniformity) = candidates::uniformity(&attempt, &lowered);
+    // LLVM makes registers of arrays with constant indices.
+    if !accesses::have_variable_index_in_loop(&attempt, &uniformity, &lowered) {
         return Ok(None);
     }
     let divergence = masks(&attempt, &lowered).excess(&before);
@@ -116,7 +112,7 @@ pub(crate) fn rewrite(
     if !legal!("lane_arrays.own-counter", seen.windows(2).all(|pair| pair[0] != pair[1])) {
         return Err(Refusal::NotCounted);
     }
-    pays(&attempt, &lowered)?;
+    pays(&attempt, &lowered, (&fixed, &uniformity))?;
     (*function, *body) = (attempt, lowered);
     let interchanged = InterchangedLoops { any: true, counters, ..InterchangedLoops::default() };
     Ok(Some(Rewritten { arrays, interchanged, masked_loops }))
@@ -128,12 +124,15 @@ pub(crate) fn rewrite(
 /// # Errors
 ///
 /// The first access that is not, if most are not.
-fn pays(function: &Function, body: &Block) -> Result<(), Refusal> {
-    let (fixed, uniformity) = candidates::uniformity(function, body);
+fn pays(
+    function: &Function,
+    body: &Block,
+    (fixed, uniformity): (&Rematerializable, &Uniformity),
+) -> Result<(), Refusal> {
     let shared = |local: LocalId| !uniformity.local_varies(local);
     let sole = sole_values(function, body);
     let sole = |local: LocalId| sole[local.index()];
-    let forms = Forms { function, fixed: &fixed, shared: &shared, sole: &sole, axis: 0 };
+    let forms = Forms { function, fixed, shared: &shared, sole: &sole, axis: 0 };
     let is_good = |pointer: ExprId| match function.class(pointer) {
         Class::Address { base, by, .. } if matches!(function.exprs[base].kind, ExprKind::LocalBase(_)) => {
             !uniformity.varies(function, by)

@@ -41,7 +41,7 @@ use crate::{
         analysis::vectorizable,
         plan_ir::{
             Guard, InterchangedLoops, MaskedLoop, Node, Refusal, Refused, Runs, Segment, SplitBy, Stride, Strips,
-            Transformation, for_each_segment, for_each_split, guards::Peeler,
+            Transformation, bytes_of, for_each_segment, for_each_split, guards::Peeler,
         },
     },
     ir::{ExprId, LocalArrayId, LocalId},
@@ -53,7 +53,7 @@ pub(crate) use loops_in_strips::{
     masked_loops_are_in_strips, masked_loops_are_in_warp,
 };
 use nodes::{
-    assigned_once, bytes_of, carries, computes, count_loads, counters_of, expose, has_masked_loop, holds_loop, leaves,
+    assigned_once, carries, computes, count_loads, counters_of, expose, has_masked_loop, holds_loop, leaves,
     mentioned_arrays, used,
 };
 

@@ -130,12 +130,3 @@ fn mention(function: &Function, nodes: &[Node], found: &mut BTreeSet<LocalArrayI
         node.parts().into_iter().for_each(|part| mention(function, part, found));
     }
 }
-
-/// The bytes of some thread-local arrays of one thread.
-pub(super) fn bytes_of(function: &Function, arrays: &[LocalArrayId]) -> u64 {
-    let bytes = |array: &LocalArrayId| {
-        let array = &function.local_arrays[*array];
-        array.len.saturating_mul(array.elem.size_bytes())
-    };
-    arrays.iter().map(bytes).fold(0, u64::saturating_add)
-}
