@@ -72,6 +72,8 @@ pub(crate) enum Refusal {
     ThreadArray(Span),
     /// An array of the thread has a use that is no load or store of an element.
     ArrayEscapes(Span),
+    /// Each index of an array of the thread that is not constant differs between threads.
+    OwnIndices,
     /// The arrays of the threads of a strip do not fit into the nearest cache.
     LargeArrays,
     /// The loop contains a loop that is not interchanged.
@@ -177,6 +179,7 @@ impl Refusal {
             Self::ArrayEscapes(span) => {
                 format!("{}: an array of the thread is used other than by its elements", at(span))
             }
+            Self::OwnIndices => "threads access different elements".to_owned(),
             Self::LargeArrays => "the arrays of the threads do not fit into the nearest cache".to_owned(),
             Self::InnerLoop(span) => format!("{}: the loop inside is not interchanged", at(span)),
             Self::CounterStops => "the counter must stop for threads that have left the loop".to_owned(),

@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_artifact::Scalar;
 
 use crate::{
-    backend::host::plan::{
-        analysis::{divergence::Uniformity, structure::sole_values},
-        plan_ir::Refusal,
-    },
+    backend::host::plan::{analysis::structure::sole_values, plan_ir::Refusal},
     ir::{
         BinaryOp, Block, Class, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind, Type,
-        for_each_expr_of_stmt, for_each_stmt,
+        for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
     source::Span,
 };
@@ -193,22 +190,21 @@ pub(super) fn has_arrays(function: &Function, body: &[Stmt]) -> bool {
     found
 }
 
-/// Whether a loop accesses an element of an array of the thread whose index is uniform, but not constant.
-pub(super) fn have_variable_index_in_loop(function: &Function, uniformity: &Uniformity, body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| {
-        let mut found = false;
-        if let StmtKind::Loop { .. } = stmt.kind {
-            for_each_stmt(std::slice::from_ref(stmt), &mut |inner| {
-                for_each_expr_of_stmt(function, &inner.kind, &mut |id| {
-                    if let ExprKind::Offset { base, index, .. } = function.exprs[id].kind {
-                        let is_element = matches!(function.exprs[base].kind, ExprKind::LocalBase(_));
-                        let is_uniform = || !uniformity.varies(function, index);
-                        found |= is_element && function.int(index).is_none() && is_uniform();
-                    }
-                });
+/// The indices that are not constant of accesses to arrays of the thread in loops, with duplicates.
+pub(super) fn variable_indices_in_loops(function: &Function, body: &[Stmt]) -> Vec<ExprId> {
+    let mut found = Vec::new();
+    for_each_stmt(body, &mut |stmt| {
+        let StmtKind::Loop { body, step } = &stmt.kind else { return };
+        for part in [body, step] {
+            for_each_expr_of_block(function, part, &mut |id| {
+                if let ExprKind::Offset { base, index, .. } = function.exprs[id].kind
+                    && matches!(function.exprs[base].kind, ExprKind::LocalBase(_))
+                    && function.int(index).is_none()
+                {
+                    found.push(index);
+                }
             });
         }
-        let mut blocks = stmt.kind.blocks().into_iter().flatten();
-        found || blocks.any(|inner| have_variable_index_in_loop(function, uniformity, inner))
-    })
+    });
+    found
 }

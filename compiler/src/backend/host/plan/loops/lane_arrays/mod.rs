@@ -99,9 +99,13 @@ pub(crate) fn rewrite(
     let max_trip_count = lockstep::MAX_SHORT_TRIP_COUNT as usize;
     unroll::write_out_up_to(&mut attempt, constants, &mut lowered, max_trip_count);
     let (fixed, uniformity) = candidates::uniformity(&attempt, &lowered);
+    let indices = accesses::variable_indices_in_loops(&attempt, &lowered);
     // LLVM makes registers of arrays with constant indices.
-    if !accesses::have_variable_index_in_loop(&attempt, &uniformity, &lowered) {
+    if indices.is_empty() {
         return Ok(None);
+    }
+    if indices.iter().all(|&index| uniformity.varies(&attempt, index)) {
+        return Err(Refusal::OwnIndices);
     }
     let divergence = masks(&attempt, &lowered).excess(&before);
     if !legal!("lane_arrays.no-mask", divergence.is_none()) {
