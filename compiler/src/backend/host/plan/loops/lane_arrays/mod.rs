@@ -145,8 +145,11 @@ fn pays(
             vectorizable::is_unit_stride_or_uniform(&forms, pointer)
         }
     };
-    let mut counts = Counts { function, is_good: &is_good, good: 0, other: 0, first: None };
+    let mut counts = Counts { function, is_good: &is_good, good: 0, other: 0, first: None, nested: None };
     counts.block(body, 0);
+    if let Some(span) = counts.nested {
+        return Err(Refusal::Strided(span));
+    }
     match counts.first {
         Some(span) if counts.good < 2 * counts.other => Err(Refusal::Strided(span)),
         Some(_) | None => Ok(()),
@@ -162,9 +165,17 @@ struct Counts<'a> {
     other: u64,
     /// The first of the others.
     first: Option<Span>,
+    /// The first of the others that is to memory of other threads, too, in a loop in a loop.
+    nested: Option<Span>,
 }
 
 impl Counts<'_> {
+    /// Whether a pointer is an element of an array of the thread.
+    fn is_element(&self, pointer: ExprId) -> bool {
+        let Class::Address { base, .. } = self.function.class(pointer) else { return false };
+        matches!(self.function.exprs[base].kind, ExprKind::LocalBase(_))
+    }
+
     fn block(&mut self, block: &[Stmt], depth: u32) {
         for stmt in block {
             let mut found = Vec::new();
@@ -181,6 +192,8 @@ impl Counts<'_> {
                 let count = if is_good { &mut self.good } else { &mut self.other };
                 *count += ITERATIONS.pow(depth);
                 self.first = self.first.or((!is_good).then_some(span));
+                let is_nested = !is_good && depth > 1 && !self.is_element(pointer);
+                self.nested = self.nested.or(is_nested.then_some(span));
             }
             let inside = (depth + u32::from(matches!(stmt.kind, StmtKind::Loop { .. }))).min(MAX_DEPTH);
             stmt.kind.blocks().into_iter().flatten().for_each(|inner| self.block(inner, inside));
