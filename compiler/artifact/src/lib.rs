@@ -5,6 +5,7 @@
 mod artifact;
 mod assumptions;
 mod box_map;
+mod box_rows;
 mod class;
 mod compound;
 mod conversion;
@@ -33,6 +34,7 @@ pub use artifact::{
 };
 pub use assumptions::{ALIGNED, Addresses, Assumptions, are_nonneg};
 pub use box_map::{BoxMap, BoxType, MAP_ALIGN, MAP_BYTES, MAP_DIMS};
+pub use box_rows::{BoxElement, BoxRow};
 pub use class::{Class, ClassId, ClassKind};
 pub use compound::{Chars, Compound, CompoundError, Member, Nested, Record, RecordField};
 pub use conversion::{Choice, Conversion, Misfit, Rank, choose};

@@ -136,7 +136,7 @@ impl BulkCopy {
             Self::Bytes { to, from, bytes } => ((to, bytes), vec![(from, bytes)]),
             Self::Box { to, from } => {
                 let map = from.map();
-                ((to, map.box_bytes()), boxes::ranges(&map, from.indices))
+                ((to, map.box_bytes()), map.ranges(from.indices))
             }
         }
     }
