@@ -7,7 +7,7 @@ use weft_runtime::ptxas;
 
 use crate::{
     ptxas::ptxas_or_skip,
-    simulator::{is_refused, kernels, parse, ptx},
+    simulator::{kernels, parse, ptx},
 };
 
 /// An estimate is close if it differs by at most this many registers: the smallest difference that changes occupancy.
@@ -19,8 +19,7 @@ const SHARE: usize = 90;
 fn most_estimates_of_registers_are_close() {
     let Some(assembler) = ptxas_or_skip() else { return };
     let sm = Sm::parse("sm_90").unwrap_or_else(|error| panic!("{error}"));
-    let mut paths = kernels();
-    paths.retain(|path| !is_refused(path));
+    let paths = kernels();
     let compared = |path: &String| {
         let ptx = ptx(path, sm.name).unwrap_or_else(|error| panic!("{path}: {error}"));
         let module = parse(path, &ptx).unwrap_or_else(|fault| panic!("{fault}"));

@@ -70,6 +70,8 @@ impl MachineCode {
             | Operation::Collective(..)
             | Operation::Multiply(_)
             | Operation::LoadMatrix(_)
+            | Operation::WarpgroupMultiply(_)
+            | Operation::Async(_)
             | Operation::ActiveMask(_)
             | Operation::IsSpace(..)
             | Operation::ReadClock(..)

@@ -23,7 +23,11 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
             let space = source.opcode.get(1).and_then(|name| Space::parse(name)).ok_or_else(|| unsupported(source))?;
             let [d, a] = operands(source)?;
             let registers = (decoder.write(d, Type::Pred, source.line)?, decoder.read(a, Type::B64, source.line)?);
-            decoder.push(source, Operation::IsSpace(space, registers.0, registers.1), Class::Other)?;
+            decoder.push(
+                source,
+                Operation::IsSpace(space, source.has("shared::cluster"), registers.0, registers.1),
+                Class::Other,
+            )?;
         }
         _ => return Ok(false),
     }

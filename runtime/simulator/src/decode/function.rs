@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::{
-    arithmetic, calls, collectives, contract, convert, float, graph, matrix, memory,
+    arithmetic, asynchronous, calls, collectives, contract, convert, float, graph, matrix, memory,
+    special::{Special, special},
     symbols::Symbols,
-    table::{Bank, Function, Instruction, Location, Operation, Reg, Slot, Special, Vote},
-    uniform,
+    table::{Bank, Function, Instruction, Location, Operation, Reg, Slot, Vote},
+    uniform, warpgroup,
 };
 use crate::{
     count::Class,
@@ -298,6 +299,7 @@ impl<'a> Decoder<'a> {
             | Operand::Vector(_)
             | Operand::List(_)
             | Operand::Address(..)
+            | Operand::Tensor(..)
             | Operand::Pair(..)
             | Operand::Not(_) => return Ok(None),
         };
@@ -333,6 +335,7 @@ impl<'a> Decoder<'a> {
             | Operand::Vector(_)
             | Operand::List(_)
             | Operand::Address(..)
+            | Operand::Tensor(..)
             | Operand::Pair(..)
             | Operand::Not(_) => Err(Error::at(line, format!("the operand {operand:?} is not supported here"))),
         }
@@ -417,8 +420,10 @@ impl<'a> Decoder<'a> {
         let known = arithmetic::decode(self, source)?
             || float::decode(self, source)?
             || convert::decode(self, source)?
+            || asynchronous::decode(self, source)?
             || memory::decode(self, source)?
             || matrix::decode(self, source)?
+            || warpgroup::decode(self, source)?
             || calls::decode(self, source)?
             || collectives::decode(self, source)?;
         if known { Ok(()) } else { Err(unsupported(source)) }
@@ -464,34 +469,4 @@ fn layout_param(at: &mut u32, variable: &Variable) -> Slot {
 /// The error for a form that the simulator lacks.
 pub(super) fn unsupported(source: &Source) -> Error {
     Error::at(source.line, format!("`{}` is not supported", source.form()))
-}
-
-fn special(name: &str) -> Option<Special> {
-    let axis = match name.rsplit('.').next() {
-        Some("y") => 1,
-        Some("z") => 2,
-        _ => 0,
-    };
-    Some(match name.trim_end_matches(".x").trim_end_matches(".y").trim_end_matches(".z") {
-        "%tid" => Special::Tid(axis),
-        "%ntid" => Special::Ntid(axis),
-        "%ctaid" => Special::Ctaid(axis),
-        "%nctaid" => Special::Nctaid(axis),
-        "%laneid" => Special::LaneId,
-        "%warpid" => Special::WarpId,
-        "%nwarpid" => Special::NWarpId,
-        "%lanemask_eq" => Special::LaneMaskEq,
-        "%lanemask_le" => Special::LaneMaskLe,
-        "%lanemask_lt" => Special::LaneMaskLt,
-        "%lanemask_ge" => Special::LaneMaskGe,
-        "%lanemask_gt" => Special::LaneMaskGt,
-        // One cluster per block, and one SM.
-        "%clusterid" | "%cluster_ctaid" | "%cluster_ctarank" | "%smid" => Special::Zero,
-        "%cluster_nctaid" | "%cluster_nctarank" | "%nsmid" => Special::One,
-        "%dynamic_smem_size" => Special::DynamicSharedSize,
-        "%total_smem_size" => Special::TotalSharedSize,
-        "%envreg1" => Special::Workspace(true),
-        "%envreg2" => Special::Workspace(false),
-        _ => return None,
-    })
 }

@@ -145,6 +145,7 @@ fn ends_block(operation: &Operation) -> bool {
             | Operation::Call(_)
             | Operation::Barrier(_)
             | Operation::Collective(..)
+            | Operation::Async(_)
             | Operation::Sleep
     )
 }

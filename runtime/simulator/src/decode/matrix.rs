@@ -24,7 +24,8 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
     Ok(true)
 }
 
-fn elements(source: &Source, operand: &Operand, count: usize) -> Result<Vec<Operand>, Error> {
+/// The operands of a vector, or the operand alone.
+pub(super) fn elements(source: &Source, operand: &Operand, count: usize) -> Result<Vec<Operand>, Error> {
     let found = if let Operand::Vector(elements) = operand { elements.clone() } else { vec![operand.clone()] };
     if found.len() == count { Ok(found) } else { Err(unsupported(source)) }
 }

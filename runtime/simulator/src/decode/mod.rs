@@ -1,6 +1,7 @@
 //! Decodes the tree of a module: registers become numbers, names become addresses, labels become basic blocks.
 
 mod arithmetic;
+mod asynchronous;
 mod calls;
 mod collectives;
 mod contract;
@@ -11,13 +12,18 @@ mod graph;
 mod matrix;
 mod memory;
 mod registers;
+mod special;
 mod symbols;
 mod table;
 mod uniform;
+mod warpgroup;
 
-pub(crate) use symbols::{LOCAL_BASE, SHARED_BASE, WINDOW};
+pub(crate) use asynchronous::{AsyncOp, Part, Receivers, Target, WaitsFor};
+pub(crate) use special::Special;
+pub(crate) use symbols::{LOCAL_BASE, RANK_SHIFT, SHARED_BASE, WINDOW};
 pub use table::Location;
 pub(crate) use table::*;
+pub(crate) use warpgroup::{Descriptor, MatrixOperand, WarpgroupMultiply};
 
 use crate::{
     error::Error,

@@ -98,8 +98,10 @@ pub(crate) fn for_each(operation: &Operation, f: &mut dyn FnMut(bool, Bank, Reg)
             load.d.iter().for_each(|register| call(true, Bank::Word, *register));
             address(&mut call, &load.address);
         }
+        Operation::WarpgroupMultiply(multiply) => multiply.for_each_register(&mut call),
+        Operation::Async(op) => op.for_each_register(&mut call),
         Operation::ActiveMask(d) => call(true, Bank::Word, *d),
-        Operation::IsSpace(_, p, a) => {
+        Operation::IsSpace(_, _, p, a) => {
             call(true, Bank::Predicate, *p);
             call(false, Bank::Long, *a);
         }

@@ -17,6 +17,9 @@ pub(crate) const SHARED_BASE: u64 = 0x7e00_0000_0000;
 pub(crate) const LOCAL_BASE: u64 = 0x7d00_0000_0000;
 /// The size of a window.
 pub(crate) const WINDOW: u64 = 1 << 32;
+/// Addresses of `shared::cluster` have one more than the rank of the block from this bit on; those of the block itself may
+/// have 0.
+pub(crate) const RANK_SHIFT: u32 = 24;
 /// The addresses of functions.
 const FUNCTIONS: u64 = 0x7c00_0000_0000;
 /// The addresses of variables of the module.
@@ -69,7 +72,9 @@ impl Symbols {
             symbols.share(kernel, &mut own);
             end = end.max(own);
         }
-        end = end.next_multiple_of(16);
+        // Dynamic shared memory begins where it is aligned.
+        let dynamic = tree.variables.iter().filter(|v| v.space == Space::Shared && v.count.is_none());
+        end = end.next_multiple_of(dynamic.map(|v| u64::from(v.align)).max().unwrap_or(1).max(16));
         symbols.static_shared = end as u32;
         let mut next = VARIABLES;
         for variable in &tree.variables {

@@ -1,5 +1,6 @@
 //! Decoded functions: instructions with register numbers, basic blocks, and the layout of a frame.
 
+use super::{asynchronous::AsyncOp, special::Special, warpgroup::WarpgroupMultiply};
 use crate::parse::{Space, Type};
 
 /// The number of a register in its bank.
@@ -445,8 +446,11 @@ pub(crate) enum Operation {
     Collective(Collective, Reg),
     Multiply(Box<Multiply>),
     LoadMatrix(Box<LoadMatrix>),
+    WarpgroupMultiply(Box<WarpgroupMultiply>),
+    Async(Box<AsyncOp>),
     ActiveMask(Reg),
-    IsSpace(Space, Reg, Reg),
+    /// Whether an address is in a space; that of shared memory is the block's, or with `true` the cluster's.
+    IsSpace(Space, bool, Reg, Reg),
     ReadClock(Clock, Bank, Reg),
     Sleep,
     Barrier(Box<Barrier>),
@@ -478,54 +482,6 @@ pub(crate) struct BasicBlock {
     pub(crate) end: u32,
     /// The first instruction of the immediate post-dominator; the number of instructions for the function's end.
     pub(crate) join: u32,
-}
-
-/// A register that a frame begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Special {
-    Tid(u8),
-    Ntid(u8),
-    Ctaid(u8),
-    Nctaid(u8),
-    LaneId,
-    WarpId,
-    NWarpId,
-    LaneMaskEq,
-    LaneMaskLe,
-    LaneMaskLt,
-    LaneMaskGe,
-    LaneMaskGt,
-    Zero,
-    One,
-    DynamicSharedSize,
-    TotalSharedSize,
-    /// The halves of the address of the workspace of a grid barrier.
-    Workspace(bool),
-}
-
-impl Special {
-    /// Whether it differs between the lanes of a warp.
-    pub(crate) fn varies(self) -> bool {
-        match self {
-            Self::Tid(_)
-            | Self::LaneId
-            | Self::LaneMaskEq
-            | Self::LaneMaskLe
-            | Self::LaneMaskLt
-            | Self::LaneMaskGe
-            | Self::LaneMaskGt => true,
-            Self::Ntid(_)
-            | Self::Ctaid(_)
-            | Self::Nctaid(_)
-            | Self::WarpId
-            | Self::NWarpId
-            | Self::Zero
-            | Self::One
-            | Self::DynamicSharedSize
-            | Self::TotalSharedSize
-            | Self::Workspace(_) => false,
-        }
-    }
 }
 
 /// A decoded function.

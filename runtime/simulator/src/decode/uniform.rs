@@ -30,6 +30,8 @@ pub(super) fn mark(function: &mut Function) {
                     | Operation::Collective(..)
                     | Operation::Multiply(_)
                     | Operation::LoadMatrix(_)
+                    | Operation::WarpgroupMultiply(_)
+                    | Operation::Async(_)
             ) || matches!(operation, Operation::LoadParam(access) if !access.of_kernel);
             let mut varies =
                 is_source || instruction.guard.is_some_and(|guard| varying.contains(&(Bank::Predicate, guard.p)));

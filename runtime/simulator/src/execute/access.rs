@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     count::{self, NO_REGION},
-    decode::{Access, Address, Bank, LOCAL_BASE, ParamAccess, Reg, SHARED_BASE, WINDOW},
+    decode::{Access, Address, Bank, LOCAL_BASE, ParamAccess, RANK_SHIFT, Reg, SHARED_BASE, WINDOW},
     error::Error,
     memory::Region,
     parse::{Space, Type},
@@ -112,6 +112,17 @@ impl<'a> Context<'_, 'a> {
         self.count(space, region, count);
     }
 
+    /// Adds the counts of an access of shared or local memory. How a GPU counts accesses of the shared memory of another
+    /// block is not known: they are not counted.
+    pub(super) fn count_private(&mut self, space: Space, lanes: count::Lanes, count: count::Count) {
+        let is_remote = |lane: usize| self.machine.cluster.is_remote(lanes.addresses[lane]);
+        if space == Space::Shared && active(lanes.mask).any(is_remote) {
+            return;
+        }
+        self.record(space, NO_REGION, lanes);
+        self.count(space, NO_REGION, count);
+    }
+
     /// The region of an access of global or constant memory, with its number.
     pub(super) fn region(&self, lane: usize, address: u64, size: u32) -> Result<(usize, &'a Region), Error> {
         let memory = self.machine.memory;
@@ -129,6 +140,20 @@ impl<'a> Context<'_, 'a> {
 
     /// Bytes of shared or local memory.
     pub(super) fn private(&mut self, space: Space, lane: usize, address: u64, size: u32) -> Result<&mut [u8], Error> {
+        let mut address = address;
+        if space == Space::Shared && address >> RANK_SHIFT != 0 {
+            let at = self.machine.cluster.at(address);
+            if at.rank != self.machine.cluster.rank && at.rank < self.machine.cluster.size() {
+                let cluster = &mut self.machine.cluster;
+                return match cluster.fault(at, u64::from(size)) {
+                    Some(message) => Err(Error::in_lane(lane as u32, message)),
+                    None => Ok(cluster.bytes(at, size as usize)),
+                };
+            }
+            if at.rank == self.machine.cluster.rank {
+                address = at.offset;
+            }
+        }
         let (at, size) = (address as usize, size as usize);
         let (bytes, name) = if space == Space::Shared {
             (&mut self.shared[..], "shared")
@@ -243,8 +268,7 @@ fn load_irregular(
             }
             put(frame, *register, access.ty, mask, &values);
         }
-        context.record(space, NO_REGION, lanes);
-        context.count(space, NO_REGION, counted(space, lanes, true));
+        context.count_private(space, lanes, counted(space, lanes, true));
         return Ok(());
     }
     if let Some((number, region)) = context.common_region(lanes.bounds(), size) {
@@ -386,8 +410,7 @@ fn store_irregular(
                 cell.copy_from_slice(&values[lane].to_le_bytes()[..element as usize]);
             }
         }
-        context.record(space, NO_REGION, lanes);
-        context.count(space, NO_REGION, counted(space, lanes, false));
+        context.count_private(space, lanes, counted(space, lanes, false));
         return Ok(());
     }
     let common = context.common_region(lanes.bounds(), size);

@@ -112,8 +112,7 @@ pub(super) fn execute(context: &mut Context, frame: &mut Frame, atomic: &Atomic,
                 }
                 let counted =
                     if space == Space::Shared { count::shared_atomic(lanes, kind) } else { count::local(lanes) };
-                context.record(space, count::NO_REGION, lanes);
-                context.count(space, count::NO_REGION, counted);
+                context.count_private(space, lanes, counted);
             }
             Space::Global | Space::Const | Space::Param | Space::Generic => {
                 let mut first = None;

@@ -14,7 +14,8 @@ use crate::{
 const ROW: u32 = 16;
 const ROWS: usize = 8;
 
-fn check(mask: u32) -> Result<(), Error> {
+/// Fails if not all lanes of the warp are active.
+pub(super) fn check(mask: u32) -> Result<(), Error> {
     if mask == u32::MAX {
         return Ok(());
     }

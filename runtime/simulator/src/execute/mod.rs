@@ -1,20 +1,25 @@
 //! Executes decoded instructions for the active lanes of a warp.
 
 mod access;
+mod asynchronous;
 mod atomic;
 mod bytes;
+mod cluster;
 mod collective;
 mod compare;
 mod convert;
+mod copies;
 mod float;
 mod integer;
 mod lanes;
 mod matrix;
 mod pattern;
+mod phases;
 mod round;
 mod simple;
 mod transfer;
 mod warp;
+mod warpgroup;
 
 use std::cell::RefCell;
 
@@ -23,6 +28,7 @@ use crate::{
     decode::{Program, Special},
     memory::Memory,
 };
+pub(crate) use cluster::Cluster;
 #[cfg(test)]
 pub(crate) use lanes::mask_of;
 pub(crate) use warp::{Arrival, Stop, Warp};
@@ -36,6 +42,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
+    /// The blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
     pub(crate) params: &'a [u8],
     pub(crate) dynamic_shared: u32,
     /// The address of the workspace of grid barriers.
@@ -85,6 +93,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) limit: u64,
     /// An instruction ran that may wait for other threads: an atomic that changed nothing, a volatile load, a sleep.
     pub(crate) polls: bool,
+    /// The cluster whose blocks run.
+    pub(crate) cluster: Cluster,
     /// The sectors of global memory in the block's part of L1.
     pub(crate) loaded: Loaded,
     /// The patterns of the accesses of each instruction.
@@ -108,6 +118,7 @@ impl<'a> Machine<'a> {
             clock: 0,
             limit,
             polls: false,
+            cluster: Cluster::default(),
             loaded,
             patterns,
             frames: RefCell::default(),
@@ -152,6 +163,8 @@ pub(crate) struct Context<'m, 'a> {
     patterns: &'m mut [pattern::Patterns],
     /// The position of the block in the grid.
     block: [u32; 3],
+    /// The number of the warp in its block.
+    warp: u32,
 }
 
 /// The positions of the threads of a warp in their block, by axis.
@@ -190,6 +203,15 @@ fn special(setup: &Setup, special: Special, warp: u32, block: [u32; 3]) -> [u32;
         Special::LaneMaskLt => lane(|lane| (1 << lane) - 1),
         Special::LaneMaskGe => lane(|lane| u32::MAX << lane),
         Special::LaneMaskGt => lane(|lane| !(u32::MAX >> (31 - lane))),
+        Special::ClusterId(axis) => [block[axis as usize] / setup.cluster[axis as usize]; 32],
+        Special::NClusterId(axis) => [setup.grid[axis as usize] / setup.cluster[axis as usize]; 32],
+        Special::ClusterCtaId(axis) => [block[axis as usize] % setup.cluster[axis as usize]; 32],
+        Special::ClusterNctaId(axis) => [setup.cluster[axis as usize]; 32],
+        Special::ClusterCtaRank => {
+            let [x, y, z] = std::array::from_fn(|axis| block[axis] % setup.cluster[axis]);
+            [(z * setup.cluster[1] + y) * setup.cluster[0] + x; 32]
+        }
+        Special::ClusterNctaRank => [setup.cluster.iter().product(); 32],
         Special::Zero => [0; 32],
         Special::One => [1; 32],
         Special::DynamicSharedSize => [setup.dynamic_shared; 32],

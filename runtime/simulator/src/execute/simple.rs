@@ -3,12 +3,13 @@
 #![expect(clippy::inline_always, reason = "the callers are compiled twice: see `simple::block`")]
 
 use super::{
-    Context, access, atomic, compare,
+    Cluster, Context, access, atomic, compare,
     compare::Comparison,
     convert, float, integer,
     lanes::{active, mask_of, set},
     matrix,
     warp::Frame,
+    warpgroup,
 };
 use crate::{
     decode::{Bank, CARRY, CarryOp, Clock, Instruction, LOCAL_BASE, Operation, Reg, SHARED_BASE, WINDOW},
@@ -112,8 +113,11 @@ fn execute<const FUSED: bool>(
         Operation::Atomic(atomic) => atomic::execute(context, frame, atomic, mask)?,
         Operation::Multiply(multiply) => matrix::multiply(frame, multiply, mask)?,
         Operation::LoadMatrix(load) => matrix::load(context, frame, load, mask)?,
+        Operation::WarpgroupMultiply(multiply) => warpgroup::multiply(context, frame, multiply, mask)?,
         Operation::ActiveMask(d) => set(&mut frame.words, *d, mask, &[mask; 32]),
-        Operation::IsSpace(space, p, a) => is_space(frame, *space, *p, *a, mask),
+        Operation::IsSpace(space, of_cluster, p, a) => {
+            is_space(&context.machine.cluster, frame, (*space, *of_cluster), (*p, *a), mask);
+        }
         Operation::ReadClock(clock, bank, d) => {
             let now = context.machine.clock;
             let value = match clock {
@@ -125,6 +129,7 @@ fn execute<const FUSED: bool>(
         Operation::Sleep => context.machine.polls = true,
         Operation::Nop
         | Operation::Collective(..)
+        | Operation::Async(_)
         | Operation::Barrier(_)
         | Operation::Branch(_)
         | Operation::Call(_)
@@ -159,11 +164,14 @@ fn carry(frame: &mut Frame, op: CarryOp, bank: Bank, (reads, writes): (bool, boo
     }
 }
 
-fn is_space(frame: &mut Frame, space: Space, p: Reg, a: Reg, mask: u32) {
+fn is_space(cluster: &Cluster, frame: &mut Frame, (space, of_cluster): (Space, bool), (p, a): (Reg, Reg), mask: u32) {
     let addresses = frame.longs[a as usize];
     let within = |base: u64| mask_of(|lane| addresses[lane].wrapping_sub(base) < WINDOW);
     let found = match space {
-        Space::Shared => within(SHARED_BASE),
+        Space::Shared if of_cluster => within(SHARED_BASE),
+        Space::Shared => {
+            within(SHARED_BASE) & mask_of(|lane| !cluster.is_remote(addresses[lane].wrapping_sub(SHARED_BASE)))
+        }
         Space::Local => within(LOCAL_BASE),
         Space::Global | Space::Generic => !within(SHARED_BASE) & !within(LOCAL_BASE),
         Space::Const | Space::Param => 0,

@@ -46,69 +46,79 @@ pub(super) struct Block {
     warps: Vec<Warp>,
     states: Vec<State>,
     phases: Vec<Phase>,
-    shared: Vec<u8>,
     barriers: [Barrier; BARRIERS],
 }
 
+/// What the warps of a cluster have done since each of them ran last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    /// All have ended.
+    pub(super) is_done: bool,
+    /// One has ended or arrived at a barrier.
+    pub(super) progressed: bool,
+    /// One has polled memory.
+    pub(super) polls: bool,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self { is_done: true, progressed: false, polls: false }
+    }
+}
+
 impl Block {
-    /// The block with a number of the grid.
-    pub(super) fn new(machine: &Machine, number: u64) -> Self {
-        let setup = machine.setup;
-        let [x, y, _] = setup.grid;
-        let index =
-            [number % u64::from(x), number / u64::from(x) % u64::from(y), number / (u64::from(x) * u64::from(y))];
-        let index = index.map(|n| n as u32);
-        let warps = setup.block.iter().product::<u32>().div_ceil(32);
+    /// The block at a position in the grid.
+    pub(super) fn new(machine: &Machine, index: [u32; 3]) -> Self {
+        let warps = machine.setup.block.iter().product::<u32>().div_ceil(32);
         Self {
             warps: (0..warps).map(|warp| Warp::new(machine, warp, index)).collect(),
             states: vec![State::Ready; warps as usize],
             phases: vec![Phase::default(); warps as usize],
-            shared: vec![0; (setup.program.static_shared + setup.dynamic_shared) as usize],
             barriers: [Barrier::default(); BARRIERS],
         }
     }
 
-    /// Runs all warps until they end. Returns false if the block seems to wait for another block.
-    pub(super) fn run(&mut self, machine: &mut Machine, slice: u64) -> Result<bool, Error> {
-        loop {
-            let (mut ran, mut progressed, mut polls) = (false, false, false);
-            for number in 0..self.warps.len() {
-                if self.states[number] != State::Ready {
-                    continue;
-                }
-                ran = true;
-                if machine.clock > machine.limit {
-                    return Err(Error::at(0, "the launch runs more instructions than its limit"));
-                }
-                let clock = machine.clock;
-                machine.polls = false;
-                let stop = self.warps[number].run(machine, &mut self.shared, slice)?;
-                self.phases[number].instructions += machine.clock - clock;
-                self.phases[number].polled |= machine.polls;
-                polls |= machine.polls;
-                match stop {
-                    Stop::Done => {
-                        self.states[number] = State::Done;
-                        progressed = true;
-                        self.release(machine);
-                    }
-                    Stop::Slice => {}
-                    Stop::Barrier(arrival) => {
-                        progressed = true;
-                        self.arrive(machine, number, arrival)?;
-                    }
-                }
+    /// The warps.
+    pub(super) fn warps(&mut self) -> impl Iterator<Item = &mut Warp> {
+        self.warps.iter_mut()
+    }
+
+    /// Runs each warp that can run until it ends or waits, or for a number of instructions.
+    pub(super) fn round(&mut self, machine: &mut Machine, slice: u64, round: &mut Round) -> Result<(), Error> {
+        let mut ran = false;
+        for number in 0..self.warps.len() {
+            if self.states[number] != State::Ready {
+                continue;
             }
-            if self.states.iter().all(|state| *state == State::Done) {
-                return Ok(true);
+            ran = true;
+            if machine.clock > machine.limit {
+                return Err(Error::at(0, "the launch runs more instructions than its limit"));
             }
-            if !ran {
-                return Err(Error::at(0, "the warps of a block wait at different barriers"));
-            }
-            if !progressed && polls {
-                return Ok(false);
+            let clock = machine.clock;
+            machine.polls = false;
+            let stop = self.warps[number].run(machine, slice)?;
+            self.phases[number].instructions += machine.clock - clock;
+            self.phases[number].polled |= machine.polls;
+            round.polls |= machine.polls;
+            match stop {
+                Stop::Done => {
+                    self.states[number] = State::Done;
+                    round.progressed = true;
+                    self.release(machine);
+                }
+                Stop::Slice | Stop::Phase => {}
+                Stop::Barrier(arrival) => {
+                    round.progressed = true;
+                    self.arrive(machine, number, arrival)?;
+                }
             }
         }
+        let is_done = self.states.iter().all(|state| *state == State::Done);
+        if !ran && !is_done {
+            return Err(Error::at(0, "the warps of a block wait at different barriers"));
+        }
+        round.is_done &= is_done;
+        Ok(())
     }
 
     fn arrive(&mut self, machine: &mut Machine, warp: usize, arrival: Arrival) -> Result<(), Error> {

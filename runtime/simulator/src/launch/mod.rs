@@ -4,6 +4,7 @@
 //! except where blocks wait for each other.
 
 mod block;
+mod cluster;
 mod sample;
 
 use std::{
@@ -23,13 +24,16 @@ use crate::{
     execute::{Machine, Setup, Template},
     memory::Memory,
 };
-use block::Block;
+use cluster::Blocks;
 pub use sample::{Sample, Totals};
 
 /// Warp instructions after which a block that waits lets others run.
 const SLICE: u64 = 200_000;
 /// Blocks of one thread that may wait for other blocks.
 const MAX_WAITING: usize = 4096;
+
+/// The most blocks of a cluster.
+const MOST_BLOCKS: u32 = 16;
 
 /// The configuration of a launch.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// The threads of a block.
     pub block: [u32; 3],
+    /// The blocks of a cluster, which divides the grid; `[1, 1, 1]` without clusters.
+    pub cluster: [u32; 3],
     /// The bytes of each parameter of the kernel, in order.
     pub params: Vec<Vec<u8>>,
     /// The bytes of dynamic shared memory.
@@ -53,14 +59,23 @@ pub struct Launch {
 impl Launch {
     /// A launch with a grid and a block, on all cores.
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
-        Self { grid, block, params: Vec::new(), dynamic_shared: 0, threads: 0, l1_sectors: 0, limit: 0 }
+        Self {
+            grid,
+            block,
+            cluster: [1; 3],
+            params: Vec::new(),
+            dynamic_shared: 0,
+            threads: 0,
+            l1_sectors: 0,
+            limit: 0,
+        }
     }
 }
 
 /// State that the threads of a launch share.
 struct Shared<'a> {
     setup: &'a Setup<'a>,
-    /// The blocks to run; `None` for all.
+    /// The clusters to run; `None` for all.
     chosen: Option<&'a Chosen<'a>>,
     count: u64,
     l1_sectors: u64,
@@ -70,9 +85,9 @@ struct Shared<'a> {
     error: Mutex<Option<(u64, Error)>>,
 }
 
-/// Blocks of a launch that run without the others.
+/// Clusters of a launch that run without the others.
 struct Chosen<'a> {
-    /// The number of each block, and that of its stratum.
+    /// The number of each cluster, and that of its stratum.
     blocks: &'a [(u64, usize)],
     strata: usize,
     /// The time from which on no block begins, except those at the front of the list.
@@ -95,7 +110,9 @@ struct Ran {
 struct Prepared {
     number: usize,
     params: Vec<u8>,
-    blocks: u64,
+    /// The number of clusters, and the clusters of the grid on each axis.
+    clusters: u64,
+    extents: [u64; 3],
     workspace: u64,
 }
 
@@ -119,9 +136,22 @@ impl Module {
         if threads == 0 || threads > 1024 || blocks == 0 {
             return Err(Error::at(0, format!("a launch of {blocks} blocks of {threads} threads")));
         }
+        let divides = |(extent, cluster): (&u32, &u32)| *cluster > 0 && extent.is_multiple_of(*cluster);
+        let size: u32 = launch.cluster.iter().product();
+        if size > MOST_BLOCKS {
+            return Err(Error::at(0, format!("a cluster has at most {MOST_BLOCKS} blocks, not {size}")));
+        }
+        if !launch.grid.iter().zip(&launch.cluster).all(divides) {
+            let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+            let (grid, cluster) = (shown(launch.grid), shown(launch.cluster));
+            let message =
+                format!("grid {grid} is not divisible into clusters {cluster}: make each dimension a multiple");
+            return Err(Error::at(0, message));
+        }
+        let extents = std::array::from_fn(|axis| u64::from(launch.grid[axis] / launch.cluster[axis]));
         let workspace =
             memory.regions().iter().find(|region| region.name() == WORKSPACE).map_or(0, crate::Region::base);
-        Ok(Prepared { number, params, blocks, workspace })
+        Ok(Prepared { number, params, clusters: extents.iter().product(), extents, workspace })
     }
 
     /// Runs the chosen blocks, or all.
@@ -140,11 +170,12 @@ impl Module {
             memory,
             grid: launch.grid,
             block: launch.block,
+            cluster: launch.cluster,
             params: &prepared.params,
             dynamic_shared: launch.dynamic_shared,
             workspace: prepared.workspace,
         };
-        let count = chosen.map_or(prepared.blocks, |chosen| chosen.blocks.len() as u64);
+        let count = chosen.map_or(prepared.clusters, |chosen| chosen.blocks.len() as u64);
         let shared = Shared {
             setup: &setup,
             chosen,
@@ -231,7 +262,7 @@ fn work(shared: &Shared) -> Ran {
                 Some(chosen) => chosen.blocks[next as usize],
                 None => (next, 0),
             };
-            (number, stratum, Block::new(&machine, number))
+            (number, stratum, Blocks::new(&machine, number))
         } else if let Some(block) = waiting.pop_front() {
             block
         } else {

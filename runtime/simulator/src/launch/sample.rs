@@ -2,7 +2,8 @@
 //!
 //! Blocks at the edges of a grid often differ from those inside: they test bounds, and the last ones are partly idle. So
 //! a grid has strata by position, on each axis the first block, the last one, and those between. Each stratum has random
-//! blocks of its own, and its counts are scaled by its number of blocks.
+//! blocks of its own, and its counts are scaled by its number of blocks. The blocks of a cluster run together: a launch with
+//! clusters has strata of clusters.
 
 use std::{
     collections::HashSet,
@@ -245,14 +246,15 @@ impl Module {
     ) -> Result<Option<Sample>, Error> {
         let began = Instant::now();
         let prepared = self.prepare(kernel, launch, memory)?;
-        let grid = launch.grid.map(u64::from);
+        let grid = prepared.extents;
+        let cluster: u64 = launch.cluster.iter().map(|n| u64::from(*n)).product();
         let mut strata = strata(grid, self);
         let largest = (0..strata.len()).max_by_key(|number| strata[*number].blocks());
         let mut random = Random(1);
         // The blocks of each stratum in the next round.
         let mut wanted: Vec<u64> = (0..strata.len())
             .map(|number| match Some(number) == largest {
-                _ if prepared.blocks <= WHOLE => u64::MAX,
+                _ if prepared.clusters * cluster <= WHOLE => u64::MAX,
                 true => FIRST_OF_LARGEST,
                 false => FIRST,
             })
@@ -277,16 +279,16 @@ impl Module {
             for (stratum, totals) in totals {
                 strata[stratum].totals.push(totals);
             }
-            let ran = strata.iter().map(|stratum| stratum.totals.len() as u64).sum();
+            let ran: u64 = strata.iter().map(|stratum| stratum.totals.len() as u64).sum();
             let (error, elapsed) = (relative_error(&strata), began.elapsed());
-            if ran == prepared.blocks || error <= PRECISE || elapsed > time {
+            if ran == prepared.clusters || error <= PRECISE || elapsed > time {
                 let mut counters = Counters::new(&self.program);
                 for stratum in &mut strata {
                     stratum.counters.scale(stratum.blocks(), stratum.totals.len() as u64);
                     counters.merge(&stratum.counters);
                 }
                 let counts = Counts::of(&self.program, &counters, &names(memory));
-                return Ok(Some(Sample { counts, blocks: prepared.blocks, ran, error }));
+                return Ok(Some(Sample { counts, blocks: prepared.clusters * cluster, ran: ran * cluster, error }));
             }
             // As many blocks again, or as the time allows; more where their variance is larger.
             let left = (time.saturating_sub(elapsed)).as_secs_f64() / elapsed.as_secs_f64().max(1e-6);

@@ -205,6 +205,7 @@ impl Parser {
             other @ (Operand::Vector(_)
             | Operand::List(_)
             | Operand::Address(..)
+            | Operand::Tensor(..)
             | Operand::Pair(..)
             | Operand::Not(_)) => return self.error(format!("`{other:?}` as an initial value is not known")),
         };
@@ -367,8 +368,12 @@ impl Parser {
             let base = self.operand()?;
             let (base, offset) =
                 if let Operand::Offset(name, offset) = base { (Operand::Name(name), offset) } else { (base, 0) };
-            if self.is_mark(',') {
-                return self.error("an address with coordinates, of a tensor, is not supported");
+            if self.accept(',') {
+                let Operand::Vector(indices) = self.operand()? else {
+                    return self.error("the indices of a tensor are missing");
+                };
+                self.expect(']')?;
+                return Ok(Operand::Tensor(Box::new(Operand::Address(Box::new(base), offset)), indices));
             }
             self.expect(']')?;
             return Ok(Operand::Address(Box::new(base), offset));

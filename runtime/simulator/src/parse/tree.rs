@@ -187,6 +187,8 @@ pub(crate) enum Operand {
     List(Vec<Operand>),
     /// `[base+offset]`
     Address(Box<Operand>, i64),
+    /// `[base, {i, j}]`: an element of a tensor, by a tensor map and indices.
+    Tensor(Box<Operand>, Vec<Operand>),
     /// `a|b`
     Pair(Box<Operand>, Box<Operand>),
     /// `!a`

@@ -99,6 +99,8 @@ impl Access {
                 | Operation::Call(_)
                 | Operation::Barrier(_)
                 | Operation::Collective(..)
+                | Operation::WarpgroupMultiply(_)
+                | Operation::Async(_)
                 | Operation::Sleep
         ) {
             Some(Self { space: Space::Generic, writes: true, is_fence: true })

@@ -106,6 +106,8 @@ fn is_uniform_operation(operation: &Operation) -> bool {
         | Operation::Collective(..)
         | Operation::Multiply(_)
         | Operation::LoadMatrix(_)
+        | Operation::WarpgroupMultiply(_)
+        | Operation::Async(_)
         | Operation::ActiveMask(_)
         | Operation::IsSpace(..)
         | Operation::ReadClock(..)

@@ -49,7 +49,8 @@ impl Warp {
     /// Lets lanes that have arrived where their paths converge continue without a path that polls memory: it may wait
     /// for them, such as for the lane that holds a lock. They are the lanes of the nearest path that waits for it.
     /// Lanes that have returned from a call do not continue before the others.
-    pub(super) fn continue_arrived(&mut self, path: usize) {
+    /// Returns whether there are such lanes.
+    pub(super) fn continue_arrived(&mut self, path: usize) -> bool {
         let mut next = self.paths[path].parent;
         while let Some(waits) = next {
             let own = self.paths[waits];
@@ -68,7 +69,8 @@ impl Warp {
                 frame.paths += 1;
             }
             self.add_path(Path { mask: arrived, children: 0, state: State::Ready, ..own });
-            return;
+            return true;
         }
+        false
     }
 }

@@ -5,8 +5,11 @@
 //! collective whose lanes are not all there, or in a loop that polls memory), another path of the warp runs.
 
 mod diverge;
+mod waits;
 
-use super::{Context, Local, Machine, collective, compare, lanes::active, pattern::Patterns, simple, special};
+use super::{
+    Context, Local, Machine, asynchronous, collective, compare, lanes::active, pattern::Patterns, simple, special,
+};
 use crate::{
     decode::{Barrier, BarrierResult, Call, Callee, Collective, Function, Operation},
     error::Error,
@@ -63,6 +66,8 @@ enum State {
     AtCollective,
     /// It waits for other warps at a barrier of the block.
     AtBarrier,
+    /// It waits for a phase of a barrier in shared memory, or of that of the cluster.
+    AtPhase,
     Free,
 }
 
@@ -102,6 +107,8 @@ pub(crate) enum Stop {
     Slice,
     /// All lanes wait at a barrier, or have arrived at one that does not wait.
     Barrier(Arrival),
+    /// Lanes wait for a phase, and the others for them.
+    Phase,
 }
 
 /// Why a path stopped.
@@ -189,7 +196,7 @@ impl Warp {
     }
 
     /// Runs until the warp ends, waits, or has run `budget` instructions.
-    pub(crate) fn run(&mut self, machine: &mut Machine, shared: &mut [u8], budget: u64) -> Result<Stop, Error> {
+    pub(crate) fn run(&mut self, machine: &mut Machine, budget: u64) -> Result<Stop, Error> {
         let end = machine.clock + budget;
         loop {
             let Some(path) = self.ready.pop() else {
@@ -199,7 +206,7 @@ impl Warp {
                 continue;
             };
             let polled = std::mem::take(&mut machine.polls);
-            let stop = self.run_path(machine, shared, path, machine.clock + PATH_SLICE)?;
+            let stop = self.run_path(machine, path, machine.clock + PATH_SLICE)?;
             let polls = machine.polls;
             machine.polls |= polled;
             match stop {
@@ -223,7 +230,10 @@ impl Warp {
     }
 
     /// No path can run: the warp has ended, waits at a barrier, or is stuck.
-    fn stalled(&mut self, machine: &Machine) -> Result<Option<Stop>, Error> {
+    fn stalled(&mut self, machine: &mut Machine) -> Result<Option<Stop>, Error> {
+        if let Some(stop) = self.at_phases(machine)? {
+            return Ok(stop);
+        }
         for path in 0..self.paths.len() {
             if self.paths[path].state == State::AtCollective && self.try_collective(machine, path) {
                 return Ok(None);
@@ -327,17 +337,14 @@ impl Warp {
     }
 
     /// Runs a path until it ends or waits, or until a time.
-    fn run_path(
-        &mut self,
-        machine: &mut Machine,
-        shared: &mut [u8],
-        path: usize,
-        until: u64,
-    ) -> Result<PathStop, Error> {
+    fn run_path(&mut self, machine: &mut Machine, path: usize, until: u64) -> Result<PathStop, Error> {
         let slot = self.paths[path].frame;
         let Some(mut frame) = self.frames[slot].take() else { return Ok(PathStop::Ended) };
         let mut patterns = std::mem::take(&mut machine.patterns);
-        let stop = self.run_in(machine, (shared, &mut patterns), path, &mut frame, until);
+        let rank = machine.cluster.rank;
+        let mut shared = std::mem::take(&mut machine.cluster.memory[rank]);
+        let stop = self.run_in(machine, (&mut shared, &mut patterns), path, &mut frame, until);
+        machine.cluster.memory[rank] = shared;
         machine.patterns = patterns;
         let call = matches!(stop, Ok(Step::Call(..)));
         let (base, live) = (frame.local_base, frame.live);
@@ -365,7 +372,7 @@ impl Warp {
     fn run_in<'a>(
         &mut self,
         machine: &mut Machine<'a>,
-        (shared, patterns): (&mut [u8], &mut [Patterns]),
+        (shared, patterns): (&mut Vec<u8>, &mut [Patterns]),
         path: usize,
         frame: &mut Frame,
         until: u64,
@@ -393,6 +400,7 @@ impl Warp {
                 counter: code.first_counter + pc as usize,
                 patterns: &mut *patterns,
                 block: self.block,
+                warp: self.number,
             };
             let active = simple::block(&mut context, frame, &code.instructions[block.start as usize..=last], mask)?;
             let (counter, instruction) = (code.first_counter + last, &code.instructions[last]);
@@ -411,6 +419,7 @@ impl Warp {
             if let Operation::Return | Operation::Exit = operation {
                 frame.live &= !active;
                 if matches!(operation, Operation::Exit) || frame.caller.is_none() {
+                    machine.cluster.exit(self.number, active);
                     self.exit(frame.caller, active);
                 }
             } else if let Operation::Trap = operation {
@@ -428,6 +437,23 @@ impl Warp {
                     return Ok(Step::Collective);
                 }
                 collective::execute(frame, kind, *members, active);
+            } else if let Operation::Async(op) = operation {
+                let lanes = asynchronous::Lanes { warp: self.number, mask: active, counter };
+                let rank = machine.cluster.rank;
+                std::mem::swap(shared, &mut machine.cluster.memory[rank]);
+                let done = asynchronous::execute(machine, frame, op, lanes);
+                std::mem::swap(shared, &mut machine.cluster.memory[rank]);
+                if !done.map_err(|error| Error { line: instruction.line, ..error })? {
+                    if active != mask {
+                        return Err(Error::at(
+                            instruction.line,
+                            "a wait with a predicate that differs is not supported",
+                        ));
+                    }
+                    self.paths[path].pc = last as u32;
+                    self.paths[path].state = State::AtPhase;
+                    return Ok(Step::Stop(PathStop::Waits));
+                }
             } else if let Operation::Barrier(barrier) = operation {
                 if !barrier.waits {
                     return Ok(Step::Stop(PathStop::Arrived(arrive(frame, barrier, active, counter))));
