@@ -105,9 +105,13 @@ fn shared(config: &LaunchConfig, kernel: &KernelLimits) -> u64 {
     kernel.shared_bytes as u64 + config.shared_bytes as u64
 }
 
-/// Whether the device has such clusters, and the grid is of whole ones.
+/// Whether the device has the clusters of a launch, and the grid is of whole ones.
+///
+/// # Errors
+///
+/// A sentence that says why not.
 #[cold]
-fn clusters(config: &LaunchConfig, device: &DeviceAttributes) -> Result<(), String> {
+pub fn clusters(config: &LaunchConfig, device: &DeviceAttributes) -> Result<(), String> {
     let DeviceAttributes { name, max_blocks_per_cluster: most, compute_capability: (major, minor), .. } = device;
     let shown = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     let cluster = shown(config.cluster);

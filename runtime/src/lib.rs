@@ -33,6 +33,7 @@ pub use executor::{
 };
 pub use foreign::{CachePreference, Function, FunctionArguments, FunctionAttributes};
 pub use graph::{Graph, MemoryKind, MemoryLocation, Node, Step};
+pub use launch::clusters as check_clusters;
 pub use libdevice::Libdevice;
 pub use occupancy::{BlockSize, USUAL_BLOCK, best_block};
 pub use print::{Output, set_output};

@@ -38,6 +38,17 @@ def test_example(path):
     check(sys.executable, path)
 
 
+# Barriers in shared memory, bulk copies and products of a warpgroup.
+SIMULATED = ("22_warpgroup_matmul", "23_warpgroup_attention", "24_int8_matmul", "25_stencil_boxes")
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("name", SIMULATED)
+def test_example_in_the_simulator_of_ptx(name):
+    path = next(path for path in EXAMPLES if path.stem == name)
+    check(sys.executable, path, WEFT_DEVICE="ptx")
+
+
 def test_there_are_examples():
     assert len(EXAMPLES) >= 11
 

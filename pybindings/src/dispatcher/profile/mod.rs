@@ -19,7 +19,7 @@ use pyo3::{
     types::{PyDict, PyTuple},
 };
 use weft_compiler::target::gpus::Gpu;
-use weft_runtime::{LaunchConfig, ProfileChoice, Stream};
+use weft_runtime::{LaunchConfig, ProfileChoice, Stream, check_clusters};
 
 use self::{prepare::Prepared, report::Report, run::Simulated};
 use super::Dispatcher;
@@ -81,14 +81,12 @@ pub(super) fn launch(
 ) -> PyResult<()> {
     let py = dispatcher.py();
     let executor = devices::current(py)?;
+    if config.has_clusters() {
+        check_clusters(config, executor.attributes()).map_err(|error| errors::launch(py, &error))?;
+    }
     let (major, minor) = executor.attributes().compute_capability;
     let target = options::of_capability(major, minor);
     let (mut prepared, staging) = Prepared::new(dispatcher, config, arguments, &target)?;
-    if config.has_clusters() && prepared.ptx.contains("%cluster_") {
-        let message =
-            "the simulator of PTX runs each block alone: it cannot launch a kernel that reads its cluster in clusters";
-        return Err(errors::launch(py, message));
-    }
     let simulated = Simulated::run(dispatcher, &mut prepared, None, None)?;
     for array in &prepared.arrays {
         let bytes = simulated.bytes(array);

@@ -3,8 +3,11 @@
 use std::{ops::Range, sync::Arc};
 
 use pyo3::prelude::*;
-use weft_artifact::{ArgType, Assumptions, Slot};
-use weft_compiler::request::{JitOptions, Target};
+use weft_artifact::{ArgType, Assumptions, BoxMap, BoxType, MAP_BYTES, Slot};
+use weft_compiler::{
+    request::{JitOptions, Target},
+    target::needs::HIGHEST_ISA,
+};
 use weft_runtime::LaunchConfig;
 use weft_simulator::Launch;
 
@@ -63,6 +66,7 @@ impl Prepared {
         let launch = Launch {
             params: params(&resolved, &slots),
             dynamic_shared: config.shared_bytes,
+            cluster: config.cluster,
             ..Launch::new(config.grid, config.block)
         };
         let ptx = String::from_utf8_lossy(resolved.overload.code_bytes().unwrap_or_default()).into_owned();
@@ -105,6 +109,8 @@ impl Variant {
         jit.code.lineinfo = true;
         // The simulator does not report the exceptions of kernels: a thread that raises one ends.
         (jit.code.debug, jit.code.opt, jit.code.exceptions) = (false, true, false);
+        // The code is for the simulator alone: its SM has a suffix if the kernel needs one, as for a launch.
+        jit.code.driver_isa = Some(HIGHEST_ISA);
         let most = jit.code.assumptions;
         let nonneg = weft_artifact::are_nonneg(&given, &arguments.cells);
         jit.code.assumptions = Assumptions::likeliest(arguments.likely(nonneg)).and(most);
@@ -136,7 +142,7 @@ pub(super) struct Array {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The arrays among the arguments, and those whose addresses are in the code, by address. Arrays that share memory are
+/// The arrays among the arguments, those of tensor maps, and those whose addresses are in the code, by address. Arrays that share memory are
 /// one.
 fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft_runtime::Error> {
     let kernel = &resolved.overload.kernel;
@@ -154,6 +160,23 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
         let span = buffer.address()..buffer.address() + buffer.len();
         found.push(("captured array".to_owned(), span));
     }
+    let executor = &resolved.overload.executor;
+    let is_map = |param: &str| kernel.params.iter().any(|known| known.name == param && has_map(&known.ty));
+    let maps: Vec<Range<u64>> = found
+        .iter()
+        .filter(|(name, span)| span.end - span.start == MAP_BYTES as u64 && is_map(name))
+        .map(|(_, span)| span.clone())
+        .collect();
+    for span in maps {
+        let mut bytes = [0; MAP_BYTES];
+        executor.copy_to_host(&mut bytes, span.start, None)?;
+        let words = std::array::from_fn(|word| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * word + byte])));
+        let map = BoxMap::read(&words);
+        let steps = map.extents.iter().zip(&map.strides).take(map.dims);
+        let last = steps.fold(map.data, |last, (extent, stride)| last + extent.saturating_sub(1) * stride);
+        let name = found.iter().find(|(_, known)| *known == span).map_or_else(String::new, |(name, _)| name.clone());
+        found.push((name, map.data..last + map.element as u64));
+    }
     found.retain(|(_, span)| !span.is_empty());
     found.sort_by_key(|(_, span)| span.start);
     let mut merged: Vec<(String, Range<u64>)> = Vec::new();
@@ -168,7 +191,6 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
             Some(_) | None => merged.push((name, span)),
         }
     }
-    let executor = &resolved.overload.executor;
     let starts: Vec<u64> = merged.iter().skip(1).map(|(_, span)| span.start).chain([u64::MAX]).collect();
     let copy = |((name, span), next): ((String, Range<u64>), u64)| {
         let end = span.end.next_multiple_of(GRANULE).min(next);
@@ -177,6 +199,22 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
         Ok(Array { name, span, bytes })
     };
     merged.into_iter().zip(starts).map(copy).collect()
+}
+
+/// Whether an argument of a type is a tensor map, or has one.
+fn has_map(ty: &ArgType) -> bool {
+    match ty {
+        ArgType::Struct(class, fields) => BoxType::of_class(*class).is_some() || fields.iter().any(has_map),
+        ArgType::Tuple(elements) => elements.iter().any(has_map),
+        ArgType::Optional(ty) => has_map(ty),
+        ArgType::Value(_)
+        | ArgType::Array(_)
+        | ArgType::None
+        | ArgType::Enum(..)
+        | ArgType::Record(_)
+        | ArgType::Class(_)
+        | ArgType::Pointer(_) => false,
+    }
 }
 
 /// The bytes of the kernel's parameters.
