@@ -15,7 +15,8 @@ pub enum ClusterOp {
     Rank,
     /// The number of blocks of the cluster, a `U32`.
     Size,
-    /// A barrier of all threads of the cluster that have not returned. It orders their memory accesses.
+    /// A barrier of all threads of the cluster that have not returned. It orders their memory accesses. The result is false
+    /// if the others can never come to it: on the CPU, since a GPU waits forever.
     Sync,
     /// The generic address, in the shared memory of the block with a rank, of what the pointer has in that of the thread's
     /// block.
@@ -43,9 +44,13 @@ impl ClusterOp {
             Self::Size => {
                 OpRow { name: "cluster.size", results: WORD, orders: false, ptx: &["%cluster_nctarank"], ..ORDERS }
             }
-            Self::Sync => {
-                OpRow { name: "cluster.sync", together: SyncScope::Cluster, ptx: &["barrier.cluster.arrive"], ..ORDERS }
-            }
+            Self::Sync => OpRow {
+                name: "cluster.sync",
+                results: &[Operand::Is(Type::BOOL)],
+                together: SyncScope::Cluster,
+                ptx: &["barrier.cluster.arrive"],
+                ..ORDERS
+            },
             // Other blocks access the array by such addresses.
             Self::Shared => OpRow {
                 name: "cluster.shared",

@@ -33,6 +33,8 @@ struct Copy {
 /// A copy to global memory that is not made yet.
 #[derive(Debug)]
 struct Store {
+    /// What the sanitizer identifies it by.
+    number: u64,
     target: Target,
     /// The address in shared memory, and the number of bytes.
     source: (u64, u64),
@@ -97,6 +99,7 @@ struct BlockCopies {
 thread_local! {
     static BLOCKS: RefCell<Vec<BlockCopies>> = const { RefCell::new(Vec::new()) };
     static CHANGES: Cell<u64> = const { Cell::new(0) };
+    static STORES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The number of changes of barriers that this system thread has made. If it is the same after all threads of a block
@@ -179,7 +182,7 @@ pub(super) unsafe extern "C" fn copy(context: *mut HostContext, words: *const u6
         }
         _ if !is_aligned(scratch as u64, words) => 0,
         AsyncCopyRecord::BULK_STORE | AsyncCopyRecord::BOX_STORE => {
-            with_block(scratch, words, |block| block.begin_store(words));
+            with_block(scratch, words, |block| block.begin_store(words, &mut checked));
             1
         }
         _ => {
@@ -210,7 +213,7 @@ unsafe fn cluster_of<'a>(context: *const HostContext) -> &'a [*mut u8] {
 fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64], checked: &mut checks::Checking) -> bool {
     let what = words[AsyncCopyRecord::WHAT];
     if what >= AsyncCopyRecord::MULTICAST {
-        return multicast(scratch, cluster, words);
+        return multicast(scratch, cluster, words, checked);
     }
     let barrier = words[AsyncCopyRecord::TO];
     let is_arrival = matches!(what, AsyncCopyRecord::BARRIER_ARRIVE | AsyncCopyRecord::BARRIER_EXPECT);
@@ -229,7 +232,7 @@ fn of_cluster(scratch: usize, cluster: &[*mut u8], words: &[u64], checked: &mut 
 
 /// Begins a copy in each block of a mask. `false`, and no copy, if one of them is not there, or has not synchronized since it made the
 /// barrier.
-fn multicast(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
+fn multicast(scratch: usize, cluster: &[*mut u8], words: &[u64], checked: &mut checks::Checking) -> bool {
     let number = words[AsyncCopyRecord::NUMBER] as usize;
     let mask = words[AsyncCopyRecord::INDICES + number] as u32;
     let (counter, copy) = (words[AsyncCopyRecord::BARRIER], copy_of(words, number));
@@ -252,8 +255,15 @@ fn multicast(scratch: usize, cluster: &[*mut u8], words: &[u64]) -> bool {
         CHANGES.set(changes() + 1);
         for block in blocks.iter_mut().filter(|block| receivers.contains(&block.scratch)) {
             let distance = distance(block.scratch);
-            if let Some(barrier) = block.barriers.get_mut(&counter.wrapping_add(distance)) {
-                barrier.begin(copy.at_distance(distance));
+            let (counter, copy) = (counter.wrapping_add(distance), copy.at_distance(distance));
+            checked.tell(|launch, caller| {
+                let (written, read) = copy.ranges();
+                let sites = words[AsyncCopyRecord::SITE];
+                let sites = (sites as u32, (sites >> 32) as u32);
+                launch.bulk_begins(caller, sites, counter, written, read.into_iter());
+            });
+            if let Some(barrier) = block.barriers.get_mut(&counter) {
+                barrier.begin(copy);
             }
         }
         true
@@ -365,16 +375,26 @@ fn of_barrier(block: &mut BlockCopies, words: &[u64], checked: &mut checks::Chec
 
 impl BlockCopies {
     /// A thread begins a copy to global memory.
-    fn begin_store(&mut self, words: &[u64]) {
+    fn begin_store(&mut self, words: &[u64], checked: &mut checks::Checking) {
         let [to, from] = [AsyncCopyRecord::TO, AsyncCopyRecord::FROM].map(|word| words[word]);
         let first = AsyncCopyRecord::STORE_INDICES;
+        let number = STORES.get();
+        STORES.set(number + 1);
         let store = if words[AsyncCopyRecord::WHAT] == AsyncCopyRecord::BOX_STORE {
             let dims = words[AsyncCopyRecord::NUMBER] as usize;
             let target = BoxAt { map: to, indices: indices(words, first, dims) };
-            Store { target: Target::Box(target), source: (from, target.map().box_bytes()), read: None }
+            Store { number, target: Target::Box(target), source: (from, target.map().box_bytes()), read: None }
         } else {
-            Store { target: Target::Bytes(to), source: (from, words[first]), read: None }
+            Store { number, target: Target::Bytes(to), source: (from, words[first]), read: None }
         };
+        checked.tell(|launch, caller| {
+            let targets = match store.target {
+                Target::Bytes(to) => vec![(to, store.source.1)],
+                Target::Box(to) => to.map().ranges(to.indices),
+            };
+            let sites = words[AsyncCopyRecord::SITE];
+            launch.store_begins(caller, (sites as u32, (sites >> 32) as u32), number, store.source, targets);
+        });
         self.threads.entry(thread_of(words)).or_default().open.stores.push(store);
     }
 }
@@ -420,6 +440,7 @@ fn is_stuck(block: &mut BlockCopies, words: &[u64], checked: &mut checks::Checki
 unsafe fn of_groups(context: *const HostContext, scratch: usize, words: &[u64]) {
     let number = words[AsyncCopyRecord::NUMBER] as usize;
     let mut complete: Vec<Copy> = Vec::new();
+    let (mut read, mut written) = (Vec::new(), Vec::new());
     with_block(scratch, words, |block| {
         let pending = block.threads.entry(thread_of(words)).or_default();
         match words[AsyncCopyRecord::WHAT] {
@@ -438,6 +459,7 @@ unsafe fn of_groups(context: *const HostContext, scratch: usize, words: &[u64]) 
                 for group in pending.groups.iter_mut().take(n_complete) {
                     complete.append(&mut group.elements);
                     group.stores.iter_mut().filter(|store| store.read.is_none()).for_each(Store::read);
+                    read.extend(group.stores.iter().map(|store| store.number));
                 }
             }
             _ => {
@@ -445,9 +467,15 @@ unsafe fn of_groups(context: *const HostContext, scratch: usize, words: &[u64]) 
                     let Some(group) = pending.groups.pop_front() else { break };
                     complete.extend(group.elements);
                     group.stores.iter().for_each(Store::write);
+                    written.extend(group.stores.iter().map(|store| store.number));
                 }
             }
         }
+    });
+    // SAFETY: the code passes its context.
+    unsafe { checks::Checking::of(context) }.tell(|launch, _| {
+        read.into_iter().for_each(|number| launch.store_is_read(number));
+        written.into_iter().for_each(|number| launch.store_ends(number));
     });
     if words[AsyncCopyRecord::WHAT] == AsyncCopyRecord::ELEMENT {
         let range = (words[AsyncCopyRecord::TO], words[AsyncCopyRecord::NUMBER]);

@@ -39,6 +39,7 @@ impl Launch {
         if bits & AccessBits::NATURAL != 0 && address & (bytes.wrapping_sub(1)) != 0 && tools.has(Tools::MEMCHECK) {
             self.found_misaligned(caller, record, bytes);
         }
+        let owner = self.owner(caller.slot, address);
         let Some(block) = self.blocks.get_mut(caller.slot) else { return Verdict::Goes };
         let Some(thread) = block.threads.get_mut(caller.thread) else { return Verdict::Goes };
         let spot = Spot::new(site, thread.depth.chain);
@@ -55,8 +56,16 @@ impl Launch {
             }
             return verdict;
         }
+        if owner != caller.slot {
+            return self.access_remote(caller, owner, (spot, record), now);
+        }
         let begun = || block.phases.find((address, bytes), caller.slot, thread, &self.released);
-        if let Some(copy) = block.in_flight.find(address, bytes).or_else(begun) {
+        let in_flight = block.in_flight.find(address, bytes).map(|copy| (copy, caller.slot));
+        if let Some(copy) = in_flight.or_else(begun) {
+            self.found_in_flight(caller, (spot, record), copy);
+            return Verdict::Goes;
+        }
+        if let Some(copy) = self.stores.find((address, bytes), bits & AccessBits::WRITES != 0) {
             self.found_in_flight(caller, (spot, record), copy);
             return Verdict::Goes;
         }
@@ -145,7 +154,8 @@ impl Launch {
         let is_copied = self
             .blocks
             .get(caller.slot)
-            .is_some_and(|block| block.in_flight.is_in_page(address) || block.phases.is_in_page(address));
+            .is_some_and(|block| block.in_flight.is_in_page(address) || block.phases.is_in_page(address))
+            || self.stores.is_in_page(address);
         let Some(page) = self.shadow.page(address, 1) else { return };
         let is_known = page.unwritten.0 == launch && (page.unwritten.1 == 0 || page.bits != 0);
         let is_checked =
@@ -154,7 +164,7 @@ impl Launch {
     }
 
     /// The ordering effect of an atomic operation.
-    fn order(&mut self, caller: LiveThread, address: u64, bits: u32) {
+    pub(super) fn order(&mut self, caller: LiveThread, address: u64, bits: u32) {
         let has = |bit: u32| bits & bit != 0;
         self.orders |= has(AccessBits::RELEASES);
         if !self.orders {
@@ -237,7 +247,7 @@ impl Launch {
 
     /// A thread has read bytes that were never written: it uses them now, or may later.
     #[cold]
-    fn found_read(&mut self, caller: LiveThread, spot: Spot, record: AccessRecord) -> Verdict {
+    pub(super) fn found_read(&mut self, caller: LiveThread, spot: Spot, record: AccessRecord) -> Verdict {
         if record.copy != HostChecks::FOLLOWED {
             self.found_unwritten(caller, spot, record.address);
             return Verdict::Goes;
@@ -258,7 +268,7 @@ impl Launch {
     }
 
     #[inline]
-    fn check_races(
+    pub(super) fn check_races(
         &mut self,
         caller: LiveThread,
         spot: Spot,
@@ -267,7 +277,7 @@ impl Launch {
         before: impl Fn() -> u64,
     ) {
         let AccessRecord { address, bits, .. } = record;
-        let block = self.number(caller.slot);
+        let (block, has_clusters) = (self.number(caller.slot), self.has_clusters);
         let Self { blocks, shadow, plan, released, .. } = self;
         let numbers = plan.numbers.blocks;
         let Some(thread) = blocks.get(caller.slot).and_then(|block| block.threads.get(caller.thread)) else { return };
@@ -284,7 +294,7 @@ impl Launch {
             thread,
             logs: released,
             when,
-            blocks: if in_scratch { (block, 1) } else { numbers },
+            blocks: if in_scratch && !has_clusters { (block, 1) } else { numbers },
             first: numbers.0,
         };
         let mut found = [None; 2];
@@ -320,9 +330,9 @@ const fn is_copied(copy: u32) -> bool {
 }
 
 /// The effect of an access on bytes that it may write, a bit each.
-struct Through {
+pub(super) struct Through {
     /// They were never written, and are used.
-    used: u8,
+    pub(super) used: u8,
     /// The stored value has bytes that were never written.
     carried: Option<Copied>,
     /// The change of the number of bytes that were never written.
@@ -330,7 +340,12 @@ struct Through {
 }
 
 #[inline]
-fn through(memory: &Bytes, copies: &mut Vec<Copied>, (spot, record): (Spot, AccessRecord), bytes: u64) -> Through {
+pub(super) fn through(
+    memory: &Bytes,
+    copies: &mut Vec<Copied>,
+    (spot, record): (Spot, AccessRecord),
+    bytes: u64,
+) -> Through {
     let AccessRecord { address, bits, copy: number, .. } = record;
     let is_copied = is_copied(number);
     let reads = bits & AccessBits::READS != 0;

@@ -257,7 +257,7 @@ impl Launch {
         Some(self.blocks.get(slot)?.threads.get(thread)?.collective)
     }
 
-    fn forget_collectives(&mut self, slot: usize, threads: &[usize]) {
+    pub(super) fn forget_collectives(&mut self, slot: usize, threads: &[usize]) {
         let Some(block) = self.blocks.get_mut(slot) else { return };
         for &thread in threads {
             if let Some(thread) = block.threads.get_mut(thread) {
@@ -384,7 +384,7 @@ impl Launch {
 /// Threads that meet at a barrier share what each has acquired and what each has released: a thread may fence its
 /// writes and leave the atomic operation to another thread. The barrier also counts as the fence after an atomic
 /// operation, as is common practice.
-fn share(all: &mut [Thread], logs: &Logs, threads: &[usize]) {
+pub(super) fn share(all: &mut [Thread], logs: &Logs, threads: &[usize]) {
     let (mut known, mut released, mut to_block) = (None, None, None);
     for &thread in threads {
         let Some(thread) = all.get_mut(thread) else { continue };

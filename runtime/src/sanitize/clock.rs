@@ -38,7 +38,7 @@ impl Vector {
             || logs.knows(&self.logs, thread_id, when)
     }
 
-    fn add_block(&mut self, block: u32, before: u32) {
+    pub(super) fn add_block(&mut self, block: u32, before: u32) {
         let known = self.blocks.entry(block).or_insert(0);
         *known = before.max(*known);
     }

@@ -16,13 +16,25 @@ pub(super) struct CopyInFlight {
     /// The number of its thread in the block.
     pub(super) thread: usize,
     pub(super) spot: Spot,
+    pub(super) ends: Ends,
+}
+
+/// How threads know that a copy is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// Its thread has waited for its group.
+    Group,
     /// A barrier in shared memory counts it.
-    pub(super) has_barrier: bool,
+    Phase,
+    /// Its thread has waited for the read of its source, in shared memory.
+    SourceRead,
+    /// Its thread has waited for its group, and it has written global memory.
+    Written,
 }
 
 impl CopyInFlight {
-    pub(super) const fn new(end: u64, thread: usize, spot: Spot, has_barrier: bool) -> Self {
-        Self { end, thread, spot, has_barrier }
+    pub(super) const fn new(end: u64, thread: usize, spot: Spot, ends: Ends) -> Self {
+        Self { end, thread, spot, ends }
     }
 }
 
@@ -61,7 +73,7 @@ impl Launch {
         let Some(block) = self.blocks.get_mut(caller.slot) else { return };
         let Some(thread) = block.threads.get(caller.thread) else { return };
         let spot = Spot::new(site, thread.depth.chain);
-        let copy = CopyInFlight::new(address.saturating_add(bytes), caller.thread, spot, false);
+        let copy = CopyInFlight::new(address.saturating_add(bytes), caller.thread, spot, Ends::Group);
         block.in_flight.0.insert(address, copy);
         // Compiled code must not find the page by itself.
         self.shadow.forget_page(address);

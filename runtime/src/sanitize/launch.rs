@@ -16,9 +16,11 @@ use super::{
     numbers::Numbers,
     page::PAGE,
     phases::Phases,
+    products::Products,
     record::Spot,
     release_logs::Logs,
     shadow::{ByAddress, Shadow},
+    stores::Stores,
 };
 
 /// Addresses within this distance of [`HostChecks::NOWHERE`] result from an index out of bounds.
@@ -100,6 +102,10 @@ pub(super) struct Block {
     pub(super) in_flight: InFlight,
     /// Its barriers in shared memory, and the copies that they count.
     pub(super) phases: Phases,
+    /// Its cluster, if that has several blocks.
+    pub(super) cluster: Option<u64>,
+    /// The products of its warpgroups.
+    pub(super) products: Products,
 }
 
 /// The static information about a launch.
@@ -126,6 +132,10 @@ pub struct Launch {
     /// Some cells of scratch memory do not belong to the program.
     pub(super) has_cells: bool,
     pub(super) released: Logs,
+    /// The blocks are in clusters of several.
+    pub(super) has_clusters: bool,
+    /// The copies to global memory for which no thread has waited.
+    pub(super) stores: Stores,
     /// A thread has released something.
     pub(super) orders: bool,
     pub(super) findings: Findings,
@@ -200,6 +210,8 @@ impl Launch {
             blocks: Vec::new(),
             calls: Calls::default(),
             released: Logs::default(),
+            has_clusters: false,
+            stores: Stores::default(),
             orders: false,
             findings: Findings::default(),
             changes: 0,
@@ -211,7 +223,7 @@ impl Launch {
 
     /// Sets the values that the code of a block's threads compares with.
     pub(super) fn show_block(&mut self, slot: usize) {
-        let calls_runtime = self.looks || !self.has(Tools::RACECHECK);
+        let calls_runtime = self.looks || self.has_clusters || !self.has(Tools::RACECHECK);
         let (near, first) = (self.shadow.near(calls_runtime), self.plan.numbers.blocks.0);
         let unrecorded = if self.looks { 0 } else { self.plan.unrecorded };
         let Some(block) = self.blocks.get_mut(slot) else { return };
@@ -288,6 +300,8 @@ impl Launch {
         block.threads.resize_with(n_threads, Thread::default);
         block.in_flight.clear();
         block.phases.clear();
+        block.products.clear();
+        block.cluster = None;
         if loops {
             block.seen.get_or_insert_with(|| Box::new(HostSeen::NONE));
         } else {
@@ -312,6 +326,7 @@ impl Launch {
     pub fn end(&mut self, slot: usize) {
         self.changes += 1;
         self.check_copies_at_end(slot);
+        self.check_stores_at_end(slot);
         if let Some(block) = self.blocks.get_mut(slot) {
             block.number = None;
         }

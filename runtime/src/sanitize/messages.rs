@@ -6,7 +6,7 @@ use super::{
     advice::{Among, Pairs, does},
     clock::{Copied, WARP},
     finding::{Finding, ThreadLocation, triple},
-    in_flight::CopyInFlight,
+    in_flight::{CopyInFlight, Ends},
     launch::{AccessRecord, Launch, LiveThread},
     races::Race,
     record::Spot,
@@ -55,6 +55,7 @@ impl Launch {
 
     /// Which element of which array an address is.
     fn element(&self, slot: usize, address: u64) -> Option<(String, Vec<i64>)> {
+        let slot = self.owner(slot, address);
         let block = self.blocks.get(slot)?;
         if let Some(offset) = address.checked_sub(block.start).filter(|offset| *offset < block.len) {
             let shared =
@@ -122,31 +123,42 @@ impl Launch {
         &mut self,
         caller: LiveThread,
         (spot, record): (Spot, AccessRecord),
-        copy: CopyInFlight,
+        (copy, slot): (CopyInFlight, usize),
     ) {
         if !self.has(Tools::RACECHECK) {
             return;
         }
         let Some(location) = self.location(caller, spot, Some(record.address)) else { return };
-        let at = (split(copy.thread as u64, self.plan.shape.block), location.block);
+        let at = self.coordinates(LiveThread { slot, thread: copy.thread });
         let element = self.element(caller.slot, record.address);
         let Some(begun) = self.location_of(copy.spot, at, element) else { return };
         let kernel = self.plan.kernel.clone();
-        let before =
-            if copy.has_barrier { "before it knows that the copy by thread" } else { "before the copy by thread" };
+        let (before, is_done) = match copy.ends {
+            Ends::Phase => ("before it knows that the copy by thread", "is complete"),
+            Ends::Group | Ends::Written => ("before the copy by thread", "is complete"),
+            Ends::SourceRead => ("before the copy by thread", "has read it"),
+        };
         let message = format!(
-            "{}: {} by thread {} of block {}, {before} {} is complete",
+            "{}: {} by thread {} of block {}, {before} {} {is_done}",
             element_name(&location),
             done(location.what),
             triple(location.thread),
             triple(location.block),
             triple(begun.thread),
         );
-        let help = if copy.has_barrier {
-            "wait for the phase of the barrier that counts the copy, in each thread that accesses the element"
-        } else {
-            "call `cuda.copy_wait` in the thread that copies, and `cuda.syncthreads` after it if other threads access \
-             the element"
+        let help = match copy.ends {
+            Ends::Phase => {
+                "wait for the phase of the barrier that counts the copy, in each thread that accesses the element"
+            }
+            Ends::Group => {
+                "call `cuda.copy_wait` in the thread that copies, and `cuda.syncthreads` after it if other threads access \
+                 the element"
+            }
+            Ends::SourceRead => {
+                "call `cuda.copy_wait(read=True)` in the thread that copies, and `cuda.syncthreads` after it if other \
+                 threads write the element"
+            }
+            Ends::Written => "call `cuda.copy_wait` in the thread that copies, before any thread accesses the element",
         };
         let sites = [begun.site.clone(), location.site.clone()];
         self.findings.add("in flight", &[&sites[0], &sites[1]], || Finding {
@@ -173,9 +185,8 @@ impl Launch {
             return;
         }
         let Some(location) = self.location(caller, spot, None) else { return };
-        let made = self
-            .barrier_made_at(caller.slot, barrier)
-            .and_then(|(spot, thread)| self.location(LiveThread { slot: caller.slot, thread }, spot, None));
+        let made =
+            self.barrier_made_at(caller.slot, barrier).and_then(|(spot, thread)| self.location(thread, spot, None));
         let message = format!("thread {} of block {} {message}", triple(location.thread), triple(location.block));
         let kernel = self.plan.kernel.clone();
         self.findings.add(kind, &[&location.site.clone()], || Finding {

@@ -18,6 +18,7 @@ mod barriers;
 mod calls;
 mod claims;
 mod clock;
+mod clusters;
 #[cfg(test)]
 mod element_size_tests;
 mod finding;
@@ -35,10 +36,12 @@ mod page;
 mod page_pool;
 mod phases;
 mod polling;
+mod products;
 mod races;
 mod record;
 mod release_logs;
 mod shadow;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod versions;

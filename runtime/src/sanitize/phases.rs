@@ -11,7 +11,7 @@ use weft_artifact::AccessBits;
 
 use super::{
     clock::{Thread, Vector, join},
-    in_flight::CopyInFlight,
+    in_flight::{CopyInFlight, Ends},
     launch::{AccessRecord, DEADLOCK, Launch, LiveThread, Verdict},
     page::PAGE,
     record::Spot,
@@ -22,7 +22,7 @@ use super::{
 /// The parts in which a copy is checked as reads and writes, in bytes.
 const PART: u64 = 4;
 /// The epoch of the times that stand for phases: no thread passes as many barriers.
-const PHASES: u32 = u32::MAX;
+pub(super) const PHASES: u32 = u32::MAX;
 
 /// What the runtime knows of a barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,8 @@ pub(super) struct Barrier {
     /// What the arrivals of the current phase have released, and those of the completed phases.
     arriving: Option<Arc<Vector>>,
     released: Option<Arc<Vector>>,
-    waits: ByNumber<usize, Waits>,
+    /// By the slot of the block and the number of the thread.
+    waits: ByNumber<(usize, usize), Waits>,
 }
 
 impl Barrier {
@@ -73,8 +74,10 @@ impl Barrier {
 }
 
 /// A copy that a barrier counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Bulk {
+    /// The slot of the block of its thread.
+    slot: usize,
     start: u64,
     copy: CopyInFlight,
     barrier: u64,
@@ -82,6 +85,9 @@ struct Bulk {
     begun: (u32, u32),
     /// The phase that counts it: known when it is made.
     phase: Option<u64>,
+    /// The completed phases and products of which its thread knew where it began. A thread that waits for the copy knows of them
+    /// too, although it is not ordered after what the arrivals had done before.
+    known: Vector,
 }
 
 /// The barriers of a block, by their addresses, and the copies that they count.
@@ -100,7 +106,8 @@ impl Phases {
         self.copies.clear();
     }
 
-    /// A copy that writes some of these bytes, and of which the thread does not know that it is complete.
+    /// A copy that writes some of these bytes, and of which the thread does not know that it is complete, with the slot of the
+    /// block that copies; `slot` is that of the block that has the bytes.
     #[inline]
     pub(super) fn find(
         &self,
@@ -108,7 +115,7 @@ impl Phases {
         slot: usize,
         thread: &Thread,
         logs: &Logs,
-    ) -> Option<CopyInFlight> {
+    ) -> Option<(CopyInFlight, usize)> {
         if self.copies.is_empty() {
             return None;
         }
@@ -117,7 +124,7 @@ impl Phases {
             let time = (PHASES, phase as u32 + 1);
             !thread.known.as_ref().is_some_and(|known| known.knows(logs, barrier.id(slot), time))
         };
-        self.copies_in((address, bytes)).find(is_unknown).map(|copy| copy.copy)
+        self.copies_in((address, bytes)).find(is_unknown).map(|copy| (copy.copy, copy.slot))
     }
 
     /// Whether there is a copy to the page of an address.
@@ -161,26 +168,27 @@ impl Launch {
                         waited";
             self.found_phase(caller, (spot, barrier), "early arrival", message, help);
         }
-        let Some(block) = self.blocks.get_mut(caller.slot) else { return };
-        let Some(thread) = block.threads.get_mut(caller.thread) else { return };
-        let Some(known) = block.phases.barriers.get_mut(&barrier) else { return };
+        let Some(thread) = self.thread(caller) else { return };
         let vector = Arc::new(thread.snapshot(id, caller.thread as u16));
-        join(&mut known.arriving, &vector);
-        known.waits.entry(caller.thread).or_default().takes_part = true;
         thread.tick();
         thread.see(id, caller.thread);
+        let Some(known) = self.barrier(caller.slot, barrier) else { return };
+        join(&mut known.arriving, &vector);
+        known.waits.entry((caller.slot, caller.thread)).or_default().takes_part = true;
     }
 
     /// A phase of a barrier has completed. Its copies have been [made](Self::bulk_made).
     pub fn phase_completed(&mut self, slot: usize, barrier: u64) {
         self.changes += 1;
-        let id = self.number(slot);
+        let slot = self.owner(slot, barrier);
+        let numbers: Vec<u32> = self.blocks.iter().map(|block| block.id).collect();
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let Phases { barriers, copies, .. } = &mut block.phases;
         let Some(known) = barriers.get_mut(&barrier) else { return };
         let mut vector = Vector::default();
         for copy in copies.iter().filter(|copy| copy.barrier == barrier && copy.phase == Some(known.completed)) {
-            vector.add_thread((id, copy.copy.thread as u16), copy.begun);
+            vector.add_thread((numbers[copy.slot], copy.copy.thread as u16), copy.begun);
+            copy.known.threads.iter().for_each(|(&id, &time)| vector.add_thread(id, time));
         }
         known.completed += 1;
         vector.add_thread(known.id(slot), (PHASES, known.completed as u32));
@@ -189,8 +197,8 @@ impl Launch {
         }
         join(&mut known.released, &Arc::new(vector));
         let too_many: Vec<_> = copies.iter().filter(|copy| copy.barrier == barrier && copy.phase.is_none()).collect();
-        let too_many: Vec<CopyInFlight> = too_many.into_iter().map(|copy| copy.copy).collect();
-        for copy in too_many {
+        let too_many: Vec<Bulk> = too_many.into_iter().cloned().collect();
+        for Bulk { copy, slot, .. } in too_many {
             let caller = LiveThread { slot, thread: copy.thread };
             let message = "begins a copy of bytes that the phase does not expect: the phase completes without it";
             let help = "pass the bytes of all copies of the phase to `expect`, before or after they begin";
@@ -209,7 +217,7 @@ impl Launch {
             join(&mut thread.known, released);
             thread.see(id, caller.thread);
         }
-        let waits = known.waits.entry(caller.thread).or_default();
+        let waits = known.waits.entry((caller.slot, caller.thread)).or_default();
         let before = std::mem::replace(waits, Waits { completed: state.completed, takes_part: false });
         if before.takes_part && before.completed == state.completed {
             let message = "waits for a phase that had completed before, and returns at once, although it takes part in \
@@ -254,19 +262,24 @@ impl Launch {
             self.access_range(caller, sites.1, range, AccessBits::READS);
         }
         self.access_range(caller, sites.0, to, AccessBits::WRITES);
+        let owner = self.owner(caller.slot, barrier);
+        self.check_products(caller, owner, self.spot(caller, sites.0), to);
         let id = self.number(caller.slot);
         let spot = self.spot(caller, sites.0);
         let (start, end) = (to.0, to.0.saturating_add(to.1));
-        let Some(block) = self.blocks.get_mut(caller.slot) else { return };
-        let Some(thread) = block.threads.get_mut(caller.thread) else { return };
-        let copy = CopyInFlight::new(end, caller.thread, spot, true);
-        block.phases.copies.retain(|known| known.phase.is_none() || known.copy.end <= start || known.start >= end);
+        let Some(thread) = self.thread(caller) else { return };
         let begun = (thread.epoch, thread.clock);
-        block.phases.copies.push(Bulk { start, copy, barrier, begun, phase: None });
+        let mut known = Vector::default();
+        let phases = thread.known.iter().flat_map(|known| &known.threads).filter(|(_, time)| time.0 == PHASES);
+        phases.for_each(|(&id, &time)| known.add_thread(id, time));
         thread.tick();
         thread.see(id, caller.thread);
+        let copy = CopyInFlight::new(end, caller.thread, spot, Ends::Phase);
+        let Some(block) = self.blocks.get_mut(owner) else { return };
+        block.phases.copies.retain(|known| known.phase.is_none() || known.copy.end <= start || known.start >= end);
+        block.phases.copies.push(Bulk { slot: caller.slot, start, copy, barrier, begun, phase: None, known });
         if let Some(known) = block.phases.barriers.get_mut(&barrier) {
-            known.waits.entry(caller.thread).or_default().takes_part = true;
+            known.waits.entry((caller.slot, caller.thread)).or_default().takes_part = true;
         }
         // Compiled code must not find the pages by itself.
         for page in start / PAGE..end.div_ceil(PAGE) {
@@ -276,6 +289,7 @@ impl Launch {
 
     /// The oldest copy of a barrier to an address has been made.
     pub fn bulk_made(&mut self, slot: usize, barrier: u64, to: u64) {
+        let slot = self.owner(slot, barrier);
         let Some(block) = self.blocks.get_mut(slot) else { return };
         let Phases { barriers, copies, .. } = &mut block.phases;
         let is_it = |copy: &&mut Bulk| copy.barrier == barrier && copy.start == to && copy.phase.is_none();
@@ -284,26 +298,28 @@ impl Launch {
         }
     }
 
-    /// A product of a warpgroup reads these ranges of shared memory. Only bytes in flight are checked: all threads of the
-    /// warpgroup read them together, on behalf of each other.
+    /// A warp reads these ranges of shared memory for a product of its warpgroup. They are checked for bytes in flight here, and
+    /// where a copy overwrites them: all threads of the warpgroup read them together, on behalf of each other.
     pub fn product_reads(&mut self, caller: LiveThread, site: u32, ranges: &[Range]) {
         let Some(block) = self.blocks.get(caller.slot) else { return };
         let Some(thread) = block.threads.get(caller.thread) else { return };
         let of_range = |&(address, bytes): &Range| {
             let begun = || block.phases.find((address, bytes), caller.slot, thread, &self.released);
-            Some((address, bytes, block.in_flight.find(address, bytes).or_else(begun)?))
+            let in_flight = block.in_flight.find(address, bytes).map(|copy| (copy, caller.slot));
+            Some((address, bytes, in_flight.or_else(begun)?))
         };
         if let Some((address, bytes, copy)) = ranges.iter().find_map(of_range) {
             let bits = bytes as u32 | AccessBits::READS;
             let record = AccessRecord { site, address, bits, value: 0, copy: 0 };
             self.found_in_flight(caller, (self.spot(caller, site), record), copy);
         }
+        self.record_product(caller, self.spot(caller, site), ranges);
     }
 
     /// A block has ended: copies that are not made are in flight.
     pub(super) fn check_copies_at_end(&mut self, slot: usize) {
         let copies = self.blocks.get(slot).map(|block| block.phases.copies.clone()).unwrap_or_default();
-        for Bulk { copy, barrier, .. } in copies.into_iter().filter(|copy| copy.phase.is_none()) {
+        for Bulk { copy, barrier, slot, .. } in copies.into_iter().filter(|copy| copy.phase.is_none()) {
             let caller = LiveThread { slot, thread: copy.thread };
             let message = "begins a copy that may not be complete when the block ends: no thread waits for its phase";
             let help = "wait for the phase of the barrier that counts the copy";
@@ -312,7 +328,7 @@ impl Launch {
     }
 
     /// The parts of a range, as accesses.
-    fn access_range(&mut self, caller: LiveThread, site: u32, (start, bytes): Range, how: u32) {
+    pub(super) fn access_range(&mut self, caller: LiveThread, site: u32, (start, bytes): Range, how: u32) {
         for at in (0..bytes).step_by(PART as usize) {
             let size = PART.min(bytes - at) as u32;
             let record = AccessRecord { site, address: start.saturating_add(at), bits: size | how, value: 0, copy: 0 };
@@ -323,7 +339,7 @@ impl Launch {
         }
     }
 
-    fn spot(&self, caller: LiveThread, site: u32) -> Spot {
+    pub(super) fn spot(&self, caller: LiveThread, site: u32) -> Spot {
         let block = self.blocks.get(caller.slot);
         let thread = block.and_then(|block| block.threads.get(caller.thread));
         Spot::new(site, thread.map_or(0, |thread| thread.depth.chain))
@@ -331,19 +347,26 @@ impl Launch {
 
     /// Whether a thread knows that a number of phases of a barrier have completed.
     fn knows_phase(&self, caller: LiveThread, barrier: u64, completed: u64) -> bool {
-        let Some(block) = self.blocks.get(caller.slot) else { return true };
-        let (Some(thread), Some(known)) = (block.threads.get(caller.thread), block.phases.barriers.get(&barrier))
-        else {
-            return true;
-        };
+        let owner = self.owner(caller.slot, barrier);
+        let thread = self.blocks.get(caller.slot).and_then(|block| block.threads.get(caller.thread));
+        let known = self.blocks.get(owner).and_then(|block| block.phases.barriers.get(&barrier));
+        let (Some(thread), Some(known)) = (thread, known) else { return true };
         let time = (PHASES, completed as u32);
-        let knows = |vector: &Arc<Vector>| vector.knows(&self.released, known.id(caller.slot), time);
+        let knows = |vector: &Arc<Vector>| vector.knows(&self.released, known.id(owner), time);
         completed == 0 || thread.known.as_ref().is_some_and(knows)
     }
 
-    /// Where a barrier was made.
-    pub(super) fn barrier_made_at(&self, slot: usize, barrier: u64) -> Option<(Spot, usize)> {
-        self.blocks.get(slot)?.phases.barriers.get(&barrier).map(|barrier| barrier.made)
+    /// A barrier that a thread of the block in a slot uses.
+    fn barrier(&mut self, slot: usize, barrier: u64) -> Option<&mut Barrier> {
+        let owner = self.owner(slot, barrier);
+        self.blocks.get_mut(owner)?.phases.barriers.get_mut(&barrier)
+    }
+
+    /// Where a barrier was made that a thread of the block in a slot uses, and by which thread.
+    pub(super) fn barrier_made_at(&self, slot: usize, barrier: u64) -> Option<(Spot, LiveThread)> {
+        let slot = self.owner(slot, barrier);
+        let (spot, thread) = self.blocks.get(slot)?.phases.barriers.get(&barrier).map(|barrier| barrier.made)?;
+        Some((spot, LiveThread { slot, thread }))
     }
 }
 

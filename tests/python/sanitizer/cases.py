@@ -27,6 +27,7 @@ class Case:
     block: Any
     args: Callable[[], tuple[Any, ...]]
     shared: int
+    cluster: Any = None
 
     @property
     def name(self) -> str:
@@ -39,29 +40,33 @@ class Case:
 
     def launch(self) -> None:
         """Launch it once."""
-        self.kernel[self.grid, self.block, 0, self.shared](*self.args())
+        self.kernel[self.grid, self.block, 0, self.shared, self.cluster](*self.args())
 
 
 CASES: list[Case] = []
 
 
-def _case(tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int) -> Any:
+def _case(
+    tool: str | None, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int, cluster: Any
+) -> Any:
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = cuda.jit(function, sanitize="all")
-        CASES.append(Case(kernel, tool, grid, block, args, shared))
+        CASES.append(Case(kernel, tool, grid, block, args, shared, cluster))
         return kernel
 
     return decorate
 
 
-def planted(tool: str, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
+def planted(
+    tool: str, grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0, cluster: Any = None
+) -> Any:
     """Declare a kernel with a fault that a tool must find, or several tools with commas between."""
-    return _case(tool, grid, block, args, shared)
+    return _case(tool, grid, block, args, shared, cluster)
 
 
-def clean(grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0) -> Any:
+def clean(grid: Any, block: Any, args: Callable[[], tuple[Any, ...]], shared: int = 0, cluster: Any = None) -> Any:
     """Declare a kernel without faults."""
-    return _case(None, grid, block, args, shared)
+    return _case(None, grid, block, args, shared, cluster)
 
 
 def f32(*shape: int) -> np.ndarray[Any, Any]:

@@ -168,6 +168,19 @@ pub(super) fn lanes_here<'ctx>(
     Ok(emitter.builder.build_load(int, place, "lanes")?.into_int_value())
 }
 
+/// Waits for the threads of the cluster, and returns whether they have come.
+pub(super) fn meet_cluster<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    context: PointerValue<'ctx>,
+) -> Result<IntValue<'ctx>> {
+    let types = emitter.cx.types;
+    let int = types.context.i32_type();
+    wait(emitter, context, int.const_all_ones(), int.const_int(u64::from(HostContext::OF_CLUSTER), false))?;
+    let place = field(&types, &emitter.builder, context, offset_of!(HostContext, lanes))?;
+    let is_stuck = emitter.builder.build_load(int, place, "lanes")?.into_int_value();
+    Ok(emitter.builder.build_int_compare(IntPredicate::EQ, is_stuck, int.const_zero(), "")?)
+}
+
 /// Calls the context's `fault`, and returns its result.
 pub(super) fn fault<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,

@@ -16,7 +16,11 @@ pub(super) fn emit<'ctx>(
 ) -> Result<Vec<BasicValueEnum<'ctx>>> {
     let (types, builder) = (emitter.cx.types, &emitter.builder);
     match op {
-        ClusterOp::Sync => proxy::instruction(emitter, op.ptx()).map(|()| Vec::new()),
+        ClusterOp::Sync => {
+            proxy::instruction(emitter, op.ptx())?;
+            // A GPU does not detect that a thread never comes.
+            Ok(vec![types.context.bool_type().const_int(1, false).into()])
+        }
         ClusterOp::Rank | ClusterOp::Size => {
             let function = types.context.i32_type().fn_type(&[], false);
             let (text, results) = (op.ptx().to_owned(), "=r".to_owned());

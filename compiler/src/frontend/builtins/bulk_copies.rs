@@ -269,9 +269,6 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
-        if self.is_sanitized("that copy from shared to global memory asynchronously", span) {
-            return Value::Poison;
-        }
         let Ok((source, swizzle)) = array_of(source) else { return self.no_overload(row, &types, span) };
         if source.ty.space != Space::Shared || source.ty.layout != Layout::C {
             let message = format!(
@@ -354,9 +351,6 @@ impl FnLowerer<'_> {
 
     /// The mask of the blocks of the cluster that receive a copy.
     fn cluster_mask(&mut self, mask: &Value, span: Span) -> Option<ExprId> {
-        if self.is_sanitized("that copy with `multicast=`", span) {
-            return None;
-        }
         let fits = match mask {
             Value::Int(known) => (1..=0xFFFF).contains(known),
             Value::Scalar(_, scalar) => scalar.is_int(),

@@ -22,21 +22,8 @@ const MOST_BLOCKS: i128 = 16;
 const WORD: Type = Type::Scalar(Scalar::U32);
 
 impl FnLowerer<'_> {
-    /// Reports that the sanitizer cannot check some kernels, if this one is sanitized.
-    pub(super) fn is_sanitized(&mut self, kernels: &str, span: Span) -> bool {
-        if self.cx.sanitize {
-            let message = format!("the sanitizer cannot check kernels {kernels}");
-            let diagnostic = Diagnostic::error(Code::NotInTarget, span, message);
-            self.report(diagnostic.help("launch it without `WEFT_SANITIZE` and `sanitize=`"));
-        }
-        self.cx.sanitize
-    }
-
     /// A function of `cuda.cluster`.
     pub(super) fn cluster(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
-        if self.is_sanitized("with `cuda.cluster`", span) {
-            return Value::Poison;
-        }
         let name = row.path.rsplit('.').next().unwrap_or_default();
         if name == "shared" {
             return self.cluster_shared(row, args, span);
@@ -44,12 +31,26 @@ impl FnLowerer<'_> {
         let Some([]) = self.exactly(row, args, span) else { return Value::Poison };
         match name {
             "sync" => {
-                self.stmt(Ir::Op { op: Op::Cluster(ClusterOp::Sync), results: Vec::new(), args: Vec::new() }, span);
+                self.cluster_sync(span);
                 Value::NONE
             }
             "rank" => self.cluster_number(ClusterOp::Rank, MOST_BLOCKS - 1, span),
             _ => self.cluster_number(ClusterOp::Size, 2 * MOST_BLOCKS - 1, span),
         }
+    }
+
+    /// A barrier of the cluster. On the CPU, a thread ends if the others can never come to it.
+    fn cluster_sync(&mut self, span: Span) {
+        let sync = |results| Ir::Op { op: Op::Cluster(ClusterOp::Sync), results, args: Vec::new() };
+        if self.cx.ptx {
+            return self.stmt(sync(Vec::new()), span);
+        }
+        let done = self.b.new_temp(Type::BOOL);
+        self.stmt(sync(vec![done]), span);
+        let (done, no) = (self.b.read(done, span), self.b.bool(false, span));
+        let cond = self.b.compare(CompareOp::Eq, done, no, span);
+        let message = "the other threads of the cluster wait elsewhere: they can never come to this barrier";
+        self.end_thread_always_if(cond, Exception::builtin("RuntimeError", message), span);
     }
 
     /// A number of at most `most`, which is one less than a power of two: so analyses of ranges know that it is not negative.

@@ -10,7 +10,7 @@ use weft_artifact::{SiteKind, Tools};
 
 use crate::{
     ir::{
-        Block, Check, Const, Expr, ExprId, ExprKind, Function, Module, Op, Stmt, StmtKind, Type,
+        Block, Check, ClusterOp, Const, Expr, ExprId, ExprKind, Function, Module, Op, Stmt, StmtKind, Type,
         for_each_expr_of_block, for_each_stmt,
     },
     source::Span,
@@ -100,7 +100,7 @@ fn instrument(function: &mut Function, block: &mut Block, is_kernel: bool, check
 /// The check before an operation, and its operands.
 fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option<(Check, Vec<ExprId>)> {
     let (meets, shuffle) = match op {
-        Op::Barrier | Op::BarrierReduce(_) => (SiteKind::Barrier, None),
+        Op::Barrier | Op::BarrierReduce(_) | Op::Cluster(ClusterOp::Sync) => (SiteKind::Barrier, None),
         Op::GridBarrier => (SiteKind::GridBarrier, None),
         Op::WarpBarrier => (SiteKind::WarpBarrier, None),
         Op::Shuffle(shuffle) => (SiteKind::Shuffle, Some(shuffle)),
@@ -112,7 +112,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         | Op::MatrixLoad(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
-        | Op::Cluster(_)
+        | Op::Cluster(ClusterOp::Rank | ClusterOp::Size | ClusterOp::Shared)
         | Op::ActiveMask
         | Op::LaneBits(_)
         | Op::LaneFold(_)

@@ -12,7 +12,7 @@ use super::{Block, Fibers, Launch, ResumeResult, ThreadSlot};
 use crate::cpu::{
     async_copies,
     block_memory::{BlockMemories, BlockMemory},
-    thread_states::{ThreadState, go_on},
+    thread_states::{ThreadState, threads_in},
 };
 
 /// The bytes of the shared memory of a block that has ended before other blocks of its cluster, which must not access it.
@@ -71,7 +71,12 @@ impl Fibers<'_> {
 
 /// After all blocks were resumed: lets the threads continue whose cluster is at its barrier, and those that wait for a phase of a
 /// barrier test it again. Returns the result for all blocks.
-pub(super) fn settle(live: &mut [Block], results: &[ResumeResult], scratch_bytes: usize) -> ResumeResult {
+pub(super) fn settle(
+    live: &mut [Block],
+    results: &[ResumeResult],
+    scratch_bytes: usize,
+    mut checks: Option<&mut Launch>,
+) -> ResumeResult {
     let (mut all, mut first) = (ResumeResult::default(), 0);
     for blocks in live.chunk_by_mut(|a, b| a.cluster == b.cluster) {
         let mut result = ResumeResult::default();
@@ -81,11 +86,12 @@ pub(super) fn settle(live: &mut [Block], results: &[ResumeResult], scratch_bytes
         first += blocks.len();
         result.moved |= result.waits && result.changes > 0;
         if result.moved {
-            result.moved |= meet(blocks);
+            result.moved |= meet(blocks, checks.as_deref_mut());
             poison(blocks, scratch_bytes);
         }
-        if result.waits {
-            poll_phases(blocks, result);
+        let is_stuck = is_stuck(blocks, result);
+        if result.waits || is_stuck {
+            poll(blocks, is_stuck, checks.as_deref_mut());
         }
         all = all.and(result);
     }
@@ -105,12 +111,22 @@ pub(super) fn ended(live: &[Block]) -> Vec<usize> {
 }
 
 /// Lets the threads of a cluster continue if all that have not returned are at its barrier.
-fn meet(blocks: &mut [Block]) -> bool {
+fn meet(blocks: &mut [Block], checks: Option<&mut Launch>) -> bool {
     let is_there = |state: &ThreadState| matches!(state, ThreadState::AtCluster | ThreadState::Done);
     let meet = blocks.iter().all(|block| block.states.iter().all(is_there));
+    let at_cluster = |block: &Block| threads_in(&block.states, |state| state == ThreadState::AtCluster);
+    if let Some(checks) = checks.filter(|_| meet) {
+        let met: Vec<_> = blocks.iter().map(|block| (block.slot, at_cluster(block))).collect();
+        if met.iter().any(|(_, threads)| !threads.is_empty()) {
+            checks.cluster_met(&met);
+        }
+    }
     let mut released = false;
     for block in blocks.iter_mut().filter(|_| meet) {
-        released |= go_on(&mut block.states, ThreadState::AtCluster);
+        for index in at_cluster(block) {
+            block.answer_wait(index, false);
+            released = true;
+        }
         async_copies::synchronized(block.room.scratch.start());
         block.count_ready();
     }
@@ -129,9 +145,9 @@ fn poison(blocks: &mut [Block], bytes: usize) {
     }
 }
 
-/// Resumes the threads that wait for a phase of a barrier, which test it again. If no other thread of the cluster can run, they
-/// wait for ever, and receive that.
-fn poll_phases(blocks: &mut [Block], resumed: ResumeResult) {
+/// Whether threads of a cluster wait for a phase of a barrier or for the cluster, and no thread of the cluster can run: they
+/// wait forever.
+fn is_stuck(blocks: &[Block], resumed: ResumeResult) -> bool {
     let can_run = |state: &ThreadState| match state {
         ThreadState::Ready | ThreadState::AtSite(_) => true,
         ThreadState::AtPhase
@@ -141,16 +157,34 @@ fn poll_phases(blocks: &mut [Block], resumed: ResumeResult) {
         | ThreadState::AtGrid
         | ThreadState::Done => false,
     };
-    let is_stuck = !resumed.moved && !blocks.iter().any(|block| block.states.iter().any(can_run));
+    let waits = |state: &ThreadState| matches!(state, ThreadState::AtPhase | ThreadState::AtCluster);
+    let mut states = blocks.iter().flat_map(|block| &block.states);
+    !resumed.moved && !states.clone().any(can_run) && states.any(waits)
+}
+
+/// Resumes the threads that wait for a phase of a barrier, which test it again. If no thread of the cluster can run, they
+/// receive that they wait forever, or if there are none, those at the cluster's barrier do.
+fn poll(blocks: &mut [Block], is_stuck: bool, mut checks: Option<&mut Launch>) {
+    let at_phase = |state: &ThreadState| *state == ThreadState::AtPhase;
+    let some = blocks.iter().any(|block| block.states.iter().any(at_phase));
     for block in blocks {
-        for (index, state) in block.states.iter_mut().enumerate() {
-            if *state == ThreadState::AtPhase {
-                *state = ThreadState::Ready;
-                let thread = block.queue.first.wrapping_add(index);
-                // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
-                unsafe { (*thread).telling.context.lanes = is_stuck.into() };
-            }
+        if let Some(checks) = checks.as_deref_mut().filter(|_| !some) {
+            checks.stuck(block.slot, &threads_in(&block.states, |state| state != ThreadState::Done));
+        }
+        let waiting = |state: ThreadState| if some { at_phase(&state) } else { state == ThreadState::AtCluster };
+        for index in threads_in(&block.states, waiting) {
+            block.answer_wait(index, is_stuck);
         }
         block.count_ready();
+    }
+}
+
+impl Block {
+    /// Resumes a thread that waits for a phase of a barrier or for its cluster, which receives whether it waits forever.
+    fn answer_wait(&mut self, index: usize, is_stuck: bool) {
+        self.states[index] = ThreadState::Ready;
+        let thread = self.queue.first.wrapping_add(index);
+        // SAFETY: the block's vector has a thread for each state, and this one's fiber does not run.
+        unsafe { (*thread).telling.context.lanes = is_stuck.into() };
     }
 }

@@ -325,7 +325,8 @@ impl Fibers<'_> {
                 let Some(resumed) = live[at].resume_once(watch, self.together, checks) else { break 'launch };
                 results[at] = resumed;
             }
-            let mut all = clusters::settle(&mut live, &results, self.scratch_bytes);
+            // SAFETY: it is null, or this launch's, and no fiber runs now.
+            let mut all = clusters::settle(&mut live, &results, self.scratch_bytes, unsafe { checks.as_mut() });
             for index in clusters::ended(&live).into_iter().rev() {
                 // SAFETY: it is null, or this launch's, and no fiber runs now.
                 let checks = unsafe { checks.as_mut() };
@@ -404,7 +405,11 @@ impl Fibers<'_> {
         // SAFETY: it is null, or this launch's, and no fiber runs now.
         let slot = unsafe { checks.as_mut() }.map_or(0, |checks| {
             let scratch = room.scratch.start().addr() as u64;
-            checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64)
+            let slot = checks.begin(block, scratch, self.scratch_bytes as u64, self.dynamic as u64);
+            if cluster_memory.len() > 1 {
+                checks.joins_cluster(slot, cluster);
+            }
+            slot
         });
         async_copies::discard(room.scratch.start());
         let context = |thread: usize| HostContext {

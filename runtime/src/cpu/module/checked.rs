@@ -75,7 +75,8 @@ impl CpuKernel {
         }
         let checked = Mutex::new(sanitize::Launch::new(Arc::clone(sites), name, shape, arguments));
         let launch = self.begin(start, Checks::Alone(&checked));
-        let ran = pool.run(&Alone { launch: &launch, n_clusters: n_blocks }, 1, &Cost::default(), poll);
+        let n_clusters = n_blocks / start.cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let ran = pool.run(&Alone { launch: &launch, n_clusters }, 1, &Cost::default(), poll);
         let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
         if checked.explains_exceptions() {
             print::flush();

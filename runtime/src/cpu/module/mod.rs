@@ -236,8 +236,8 @@ impl LoadedKernel for CpuKernel {
         for extents in [&mut grid, &mut block, &mut cluster] {
             extents.swap(0, self.x_axis);
         }
-        // Code that does not give threads stacks, and sanitized code, has no operations of clusters.
-        if self.stack_bytes.is_none() || self.sanitized.is_some() {
+        // Code that does not give threads stacks has no operations of clusters.
+        if self.stack_bytes.is_none() {
             cluster = LaunchConfig::ALONE;
         }
         // Three extents that were checked against the device's limits: at most 2^63.

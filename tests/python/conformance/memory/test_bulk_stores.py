@@ -211,9 +211,3 @@ def test_ptx_and_sms():
     assert "cp.async.commit_group" in ptx
     with pytest.raises(CompileError, match=r"`cp\.async\.bulk.* needs `sm_90` or newer"):
         cuda.compile_ptx(reversed_rows.py_func, types, cc=(8, 0))
-
-
-@pytest.mark.cpu
-def test_the_sanitizer_refuses_them():
-    with pytest.raises(CompileError, match="the sanitizer cannot check kernels that copy from shared to global memory"):
-        cuda.jit(sanitize="all")(never.py_func)[1, 32](np.zeros(32, np.int32))

@@ -265,6 +265,16 @@ def kernel(x):
         ("cuda.copy_async(cell, x, bar, multicast=3)", ValueError, "must have made the barrier"),
         ("cuda.cluster.sync(); cuda.copy_async(cell, x, bar, multicast=x[0])", ValueError, "blocks of the cluster"),
         ("if rank == 1: bar.wait(0)\n    cuda.cluster.sync()", RuntimeError, "no thread can complete this phase"),
+        (
+            "if t == 0:\n        cuda.cluster.sync()\n    else:\n        cuda.syncthreads()",
+            RuntimeError,
+            "can never come to this barrier",
+        ),
+        (
+            "if t == 0 or rank == 1:\n        cuda.cluster.sync()\n    else:\n        cuda.syncthreads()",
+            RuntimeError,
+            "can never come to this barrier",
+        ),
     ],
 )
 def test_what_no_cluster_can_do_is_an_error(body, error, message):
@@ -296,9 +306,3 @@ def test_sms_without_clusters_are_an_error():
     assert all(text in ptx for text in ("barrier.cluster.arrive.release;", "mapa.u64", "%cluster_ctarank"))
     with pytest.raises(CompileError, match="needs `sm_90` or newer"):
         cuda.compile_ptx(histogram.py_func, types, cc=(8, 0))
-
-
-@pytest.mark.cpu
-def test_the_sanitizer_refuses_clusters():
-    with pytest.raises(CompileError, match="the sanitizer cannot check kernels with `cuda"):
-        cuda.jit(sanitize="all")(positions.py_func)[2, 32](np.zeros((1, 1, 2, 2), np.int32))

@@ -158,7 +158,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             Op::OfWarps | Op::WarpRegion(_) => internal(format!("a {op} inside a thread's code")),
             Op::Barrier | Op::WarpBarrier if !self.stacks => internal(format!("a {op} inside a thread loop")),
             Op::GridBarrier | Op::Cluster(_) if !self.stacks => internal(format!("a {op} inside a thread loop")),
-            Op::Cluster(ClusterOp::Sync) => self.barrier(emitter, HostContext::OF_CLUSTER),
+            Op::Cluster(ClusterOp::Sync) => Ok(vec![fibers::meet_cluster(emitter, self.frame.get().context)?.into()]),
             Op::Cluster(cluster) => clusters::emit(emitter, &self.frame.get(), cluster, operands),
             Op::GridBarrier => self.barrier(emitter, HostContext::OF_GRID),
             Op::Barrier => self.barrier(emitter, HostContext::OF_BLOCK),
