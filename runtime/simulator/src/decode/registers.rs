@@ -1,7 +1,8 @@
 //! The registers that an operation reads and writes.
 
 use super::table::{
-    Address, Bank, Barrier, BarrierResult, CARRY, Collective, IntOp, MixedOp, Multiply, Operation, Reg, SINK,
+    Address, Bank, Barrier, BarrierResult, CARRY, Collective, IntOp, LoadMatrix, MixedOp, Multiply, Operation, Reg,
+    SINK,
 };
 use crate::parse::Type;
 
@@ -94,10 +95,7 @@ pub(crate) fn for_each(operation: &Operation, f: &mut dyn FnMut(bool, Bank, Reg)
             of_collective(collective, &mut call);
         }
         Operation::Multiply(multiply) => of_product(multiply, &mut call),
-        Operation::LoadMatrix(load) => {
-            load.d.iter().for_each(|register| call(true, Bank::Word, *register));
-            address(&mut call, &load.address);
-        }
+        Operation::LoadMatrix(load) => of_matrices(load, &mut call),
         Operation::WarpgroupMultiply(multiply) => multiply.for_each_register(&mut call),
         Operation::Async(op) => op.for_each_register(&mut call),
         Operation::ActiveMask(d) => call(true, Bank::Word, *d),
@@ -148,6 +146,11 @@ fn of_product(product: &Multiply, call: &mut impl FnMut(bool, Bank, Reg)) {
     product.d.iter().for_each(|register| call(true, product.bank, *register));
     let read = [&product.a, &product.b, &product.c].into_iter().flatten();
     read.for_each(|register| call(false, product.bank, *register));
+}
+
+fn of_matrices(load: &LoadMatrix, call: &mut impl FnMut(bool, Bank, Reg)) {
+    load.d.iter().for_each(|register| call(true, Bank::Word, *register));
+    address(call, &load.address);
 }
 
 fn of_barrier(barrier: &Barrier, call: &mut impl FnMut(bool, Bank, Reg)) {

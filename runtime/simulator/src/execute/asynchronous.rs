@@ -259,12 +259,15 @@ fn global(machine: &Machine, frame: &Frame, (part, bytes): (&Part, u64), lane: u
     Ok(side)
 }
 
-/// Counts the sectors that L2 reads or writes for a copy. What it adds to other counters of a GPU is not known.
+/// Counts the sectors of global memory that a copy touches, which L2 reads or writes. What it adds to other counters of a GPU
+/// is not known.
 fn count(machine: &mut Machine, counter: usize, side: &Side) {
     let ranges = side.ranges();
     let Some((first, bytes)) = ranges.first().copied() else { return };
     let region = machine.memory.find(first, bytes).map_or(NO_REGION, |number| number as u32);
-    let count = Count { l2_sectors: copies::sectors(&ranges), ..Count::default() };
+    let sectors = copies::sectors(&ranges);
+    let ideal_sectors = side.bytes_inside().div_ceil(copies::SECTOR);
+    let count = Count { sectors, ideal_sectors, l2_sectors: sectors, ..Count::default() };
     machine.counters.access(counter, Space::Global, region, count);
 }
 

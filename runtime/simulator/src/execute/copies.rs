@@ -13,7 +13,7 @@ use super::{
 use crate::memory::{Memory, Region};
 
 /// The bytes of a sector.
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
 /// The largest extent of a box.
 const MOST: u32 = 256;
 
@@ -80,6 +80,11 @@ impl Side {
             Self::Shared(_, bytes) | Self::Global(_, bytes) => *bytes,
             Self::Box(map, _) => map.box_bytes(),
         }
+    }
+
+    /// The number of bytes in global memory: without those of a box outside of its array.
+    pub(super) fn bytes_inside(&self) -> u64 {
+        self.ranges().iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// The ranges of global memory.
