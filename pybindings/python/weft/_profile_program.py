@@ -53,9 +53,7 @@ class Recorder:
         self.failures: dict[Any, str] = {}
         self.process = os.getpid()
 
-    def note(
-        self, dispatcher: Any, griddim: Any, blockdim: Any, sharedmem: int, args: tuple[Any, ...], types: str
-    ) -> None:
+    def note(self, dispatcher: Any, shape: Any, args: tuple[Any, ...], types: str) -> None:
         """Profile a launch that is about to be made, unless one like it was profiled, or a fork makes it."""
         if os.getpid() != self.process:
             return
@@ -63,14 +61,14 @@ class Recorder:
         self.count[name] += 1
         if self.kernel is not None and name != self.kernel:
             return
-        key = (name, id(dispatcher), griddim, blockdim, sharedmem, types)
+        key = (name, id(dispatcher), shape, types)
         self.times[key] += 1
         is_new = key not in self.profiles and key not in self.failures
         is_wanted = is_new if self.launch is None else self.count[name] == self.launch
         if not is_wanted:
             return
         try:
-            self.profiles[key] = of_launch(dispatcher, griddim, blockdim, sharedmem, args, self.gpu, self.seconds)
+            self.profiles[key] = of_launch(dispatcher, shape, args, self.gpu, self.seconds)
         except LaunchError as error:
             self.failures[key] = str(error)
         else:

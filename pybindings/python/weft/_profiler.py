@@ -37,21 +37,14 @@ def profile(launcher: Any, args: tuple[Any, ...]) -> Profile:
 
 def profile_for(launcher: Any, args: tuple[Any, ...], gpu: str, seconds: float) -> Profile:
     """Profile a launch that is not made for a GPU, in a time; see `weft.profile.profile`."""
-    config = launcher.griddim, launcher.blockdim, launcher.sharedmem
-    return of_launch(launcher.dispatcher, *config, args, gpu, seconds)
+    shape = launcher.griddim, launcher.blockdim, launcher.sharedmem, launcher.cluster
+    return of_launch(launcher.dispatcher, shape, args, gpu, seconds)
 
 
-def of_launch(
-    dispatcher: Any,
-    griddim: tuple[int, int, int],
-    blockdim: tuple[int, int, int],
-    sharedmem: int,
-    args: tuple[Any, ...],
-    gpu: str,
-    seconds: float,
-) -> Profile:
-    """Profile a launch with an argument for each parameter."""
-    counted = _weft.profile_launch(dispatcher, griddim, blockdim, sharedmem, args, gpu, seconds)
+def of_launch(dispatcher: Any, shape: tuple[Any, ...], args: tuple[Any, ...], gpu: str, seconds: float) -> Profile:
+    """Profile a launch with an argument for each parameter; the shape is grid, block, shared memory and cluster."""
+    griddim, blockdim, *_ = shape
+    counted = _weft.profile_launch(dispatcher, shape, args, gpu, seconds)
     sass = machine_code(counted["cubin"])
     lines = in_registers(_lines(counted), sass)
     moved: dict[str, int] = defaultdict(int)

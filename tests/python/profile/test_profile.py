@@ -107,6 +107,36 @@ def test_a_view_of_a_device_array_is_where_it_is():
     assert only(found, "store", "global").sectors == 5
 
 
+@cuda.jit
+def copied_rows(x, boxes, out):
+    """The first block of a cluster copies a row to two blocks; each block copies a box, and a row to global memory."""
+    row, box = cuda.shared.array(64, np.float32), cuda.shared.array((8, 16), np.float32)
+    bar = cuda.barrier(1)
+    t, rank = cuda.threadIdx.x, cuda.cluster.rank()
+    cuda.cluster.sync()
+    if t == 0:
+        bar.expect(row.nbytes + box.nbytes)
+        cuda.copy_async(box, boxes[0, -8], bar)
+        if rank == 0:
+            cuda.copy_async(row, x, bar, multicast=3)
+    bar.wait(0)
+    if t == 0:
+        cuda.copy_async(out[cuda.blockIdx.x], row)
+        cuda.copy_commit()
+        cuda.copy_wait()
+    cuda.cluster.sync()
+
+
+def test_copies_and_clusters_are_counted():
+    boxes = cuda.tensor_map(cuda.to_device(np.ones((32, 64), np.float32)), (8, 16))
+    args = np.ones(64, np.float32), boxes, np.zeros((4, 64), np.float32)
+    found = profile(copied_rows[4, 32, 0, 0, 2], args)
+    sectors = {each.array: each.sectors for line in found.lines for each in line.accesses if each.space == "global"}
+    # Eight rows of eight elements inside of the array, for each block; a row for each cluster, and one for each block.
+    assert sectors == {"boxes": 4 * 8, "x": 2 * 8, "out": 4 * 8}
+    assert {array.name for array in found.arrays} == {"x", "boxes", "map boxes", "out"}
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_first_finding_is_the_planted_fault(name):
     kernel, (grid, block, *shared), args, kind, text = FAULTS[name]

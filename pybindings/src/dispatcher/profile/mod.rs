@@ -25,8 +25,11 @@ use self::{prepare::Prepared, report::Report, run::Simulated};
 use super::Dispatcher;
 use crate::{args::Arguments, devices, engine::options, errors, types::key};
 
-/// Dimensions of a grid or a block.
+/// Dimensions of a grid, a block or a cluster.
 type Dims = (u32, u32, u32);
+
+/// The grid, the block, the bytes of dynamic shared memory, and the cluster of a launch.
+type Shape = (Dims, Dims, u32, Option<Dims>);
 
 /// Counts what a launch does on a GPU of a name such as `h100`, within a time in seconds: larger launches are sampled.
 /// The arguments are one for each parameter.
@@ -36,23 +39,18 @@ type Dims = (u32, u32, u32);
 /// `ValueError` for a GPU that is not known; `LaunchError` where the device is a GPU, or where the simulator cannot run
 /// the kernel; those of a launch.
 #[pyfunction]
-#[pyo3(signature = (dispatcher, griddim, blockdim, sharedmem, args, gpu, seconds))]
+#[pyo3(signature = (dispatcher, shape, args, gpu, seconds))]
 pub(crate) fn profile_launch<'py>(
     dispatcher: &Bound<'py, Dispatcher>,
-    griddim: Dims,
-    blockdim: Dims,
-    sharedmem: u32,
+    shape: Shape,
     args: &Bound<'py, PyTuple>,
     gpu: &str,
     seconds: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = dispatcher.py();
-    let config = LaunchConfig {
-        grid: griddim.into(),
-        block: blockdim.into(),
-        shared_bytes: sharedmem,
-        cluster: LaunchConfig::ALONE,
-    };
+    let (grid, block, shared_bytes, cluster) = shape;
+    let cluster = cluster.map_or(LaunchConfig::ALONE, Into::into);
+    let config = LaunchConfig { grid: grid.into(), block: block.into(), shared_bytes, cluster };
     if devices::current(py)?.kind() != "cpu" {
         let message = "profiles are counted on the CPU: set WEFT_DEVICE=cpu before the first use of weft";
         return Err(errors::launch(py, message));
@@ -113,8 +111,7 @@ static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 /// The callable that profiles launches.
 static OBSERVER: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 
-/// Calls an object before each launch from now on: with the kernel, the grid, the block, the bytes of shared memory,
-/// the arguments and their types. None ends it.
+/// Calls an object before each launch from now on: with the kernel, the [`Shape`], the arguments and their types. None ends it.
 #[pyfunction]
 #[pyo3(signature = (observer))]
 pub(crate) fn profile_launches(observer: Option<Py<PyAny>>) {
@@ -168,8 +165,9 @@ fn observe(
     let observer = OBSERVER.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|own| own.clone_ref(py));
     let Some(observer) = observer else { return Ok(()) };
     let types: Vec<String> = key::decode(&arguments.key).iter().map(ToString::to_string).collect();
-    let (grid, block) = (Dims::from(config.grid), Dims::from(config.block));
-    observer.call1(py, (dispatcher, grid, block, config.shared_bytes, args, types.join(", "))).map(drop)
+    let cluster = config.has_clusters().then(|| Dims::from(config.cluster));
+    let shape: Shape = (config.grid.into(), config.block.into(), config.shared_bytes, cluster);
+    observer.call1(py, (dispatcher, shape, args, types.join(", "))).map(drop)
 }
 
 /// Follows `WEFT_PROFILE`, at the first launch, unless an observer was set before it. Several threads may call this at

@@ -174,8 +174,10 @@ fn arrays(resolved: &Resolved, arguments: &Arguments) -> Result<Vec<Array>, weft
         let map = BoxMap::read(&words);
         let steps = map.extents.iter().zip(&map.strides).take(map.dims);
         let last = steps.fold(map.data, |last, (extent, stride)| last + extent.saturating_sub(1) * stride);
-        let name = found.iter().find(|(_, known)| *known == span).map_or_else(String::new, |(name, _)| name.clone());
-        found.push((name, map.data..last + map.element as u64));
+        if let Some((name, _)) = found.iter_mut().find(|(_, known)| *known == span) {
+            let array = std::mem::replace(name, format!("map {name}"));
+            found.push((array, map.data..last + map.element as u64));
+        }
     }
     found.retain(|(_, span)| !span.is_empty());
     found.sort_by_key(|(_, span)| span.start);
