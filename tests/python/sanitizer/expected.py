@@ -9,7 +9,9 @@ UNFENCED = "a thread reads after an atomic operation without a fence"
 PARTED = "`syncwarp` of a whole warp is where some of its lanes do not arrive"
 EARLY = "a thread reads bytes that an asynchronous copy has not written"
 MISSING = "a lane takes the value of one that the block does not have, which is undefined, and does not use it"
-STUCK = "a thread waits for a phase that no thread can complete"
+STUCK = "a thread waits for a phase or for threads that never come"
+ARRIVALS = "a barrier has more arrivals than it was made for"
+UNREAD = "no thread waits for a copy"
 
 EXPECTED = {
     "acceptance/test_course_kernels.py::test_a6_14_races_and_atomics": "threads add to one element by plain stores",
@@ -20,6 +22,13 @@ EXPECTED = {
     "conformance/language/test_generators.py::test_threads_stop_at_items_of_their_own": "a later mask names them",
     "conformance/memory/test_bulk_copies.py::test_a_copy_is_made_where_a_thread_waits_for_it": EARLY,
     "conformance/memory/test_bulk_copies.py::test_a_wait_without_an_end_is_an_error": STUCK,
+    "conformance/memory/test_bulk_stores.py::test_a_copy_is_made_where_its_thread_waits": EARLY,
+    "conformance/memory/test_bulk_stores.py::test_a_copy_whose_source_no_thread_waits_for_is_never_made": UNREAD,
+    "conformance/memory/test_thread_block_clusters.py::test_what_no_cluster_can_do_is_an_error[arrival]": ARRIVALS,
+    "conformance/memory/test_thread_block_clusters.py::test_what_no_cluster_can_do_is_an_error[multicast]": UNREAD,
+    "conformance/memory/test_thread_block_clusters.py::test_what_no_cluster_can_do_is_an_error[phase]": STUCK,
+    "conformance/memory/test_thread_block_clusters.py::test_what_no_cluster_can_do_is_an_error[block]": STUCK,
+    "conformance/memory/test_thread_block_clusters.py::test_what_no_cluster_can_do_is_an_error[blocks]": STUCK,
     "conformance/memory/test_copy_async.py::test_a_copy_is_made_where_the_thread_waits_for_it": EARLY,
     "conformance/memory/test_copy_async.py::test_a_copy_of_no_group_is_never_made": EARLY,
     "conformance/collectives/test_groups.py::test_device_functions_wait_for_the_grid": SAME,

@@ -276,6 +276,7 @@ def kernel(x):
             "can never come to this barrier",
         ),
     ],
+    ids=["rank", "arrival", "multicast", "mask", "phase", "block", "blocks"],
 )
 def test_what_no_cluster_can_do_is_an_error(body, error, message):
     kernel = module(ERRORS.format(body=body)).kernel
