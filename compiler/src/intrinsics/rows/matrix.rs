@@ -77,7 +77,8 @@ pub(super) const MATRIX: &[Intrinsic] = &[
     tile(
         "weft.cuda.cluster.sync",
         Custom::Cluster,
-        "`sync()`: a barrier of all threads of the cluster. Earlier accesses of each thread come before later ones of all.",
+        "`sync()`: a barrier of all threads of the cluster. Earlier accesses of each thread come before later ones of all. On \
+         the CPU, a `sync()` to which the other threads can never come raises a `RuntimeError`.",
     ),
     tile(
         "weft.cuda.cluster.shared",

@@ -14,7 +14,7 @@ def size() -> int:
     """`size()`: the number of blocks of the cluster, an `int32`."""
 
 def sync() -> Any:
-    """`sync()`: a barrier of all threads of the cluster. Earlier accesses of each thread come before later ones of all."""
+    """`sync()`: a barrier of all threads of the cluster. Earlier accesses of each thread come before later ones of all. On the CPU, a `sync()` to which the other threads can never come raises a `RuntimeError`."""
 
 def shared(array: Any, rank: Any) -> Any:
     """`shared(array, rank)`: the shared array of the block of a rank that has the address of this block's `array`: for loads, stores and atomic operations. `array` is what `cuda.shared.array` returns, or a part of it. `shared(bar, rank)`: the barrier, or several, of that block, for `arrive` and `expect`. That block must have begun, and not end before the access: both follow from a `sync()` before and after. A rank that the cluster does not have raises an `IndexError` on the CPU."""
