@@ -30,7 +30,7 @@ impl BoxRow {
         }
         for part in (0..self.bytes as u64).step_by(PART as usize) {
             let address = first + start + part;
-            let swizzled = address ^ address / BANKS % (self.swizzle / PART).max(1) * PART;
+            let swizzled = address ^ (address / BANKS % (self.swizzle / PART).max(1) * PART);
             call(part as usize, swizzled.wrapping_sub(first), PART as usize);
         }
     }

@@ -52,7 +52,7 @@ impl Matrix {
         let within = start % width + bytes;
         let address = start - start % width + line / ROWS * stride + line % ROWS * width;
         let address = address + within / width * leading + within % width;
-        address ^ address / BANKS % (width / PART) * PART
+        address ^ (address / BANKS % (width / PART) * PART)
     }
 }
 
