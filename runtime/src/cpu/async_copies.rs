@@ -474,8 +474,12 @@ unsafe fn of_groups(context: *const HostContext, scratch: usize, words: &[u64]) 
     });
     // SAFETY: the code passes its context.
     unsafe { checks::Checking::of(context) }.tell(|launch, _| {
-        read.into_iter().for_each(|number| launch.store_is_read(number));
-        written.into_iter().for_each(|number| launch.store_ends(number));
+        for number in read {
+            launch.store_is_read(number);
+        }
+        for number in written {
+            launch.store_ends(number);
+        }
     });
     if words[AsyncCopyRecord::WHAT] == AsyncCopyRecord::ELEMENT {
         let range = (words[AsyncCopyRecord::TO], words[AsyncCopyRecord::NUMBER]);

@@ -45,7 +45,7 @@ pub(super) fn load(to: u64, map: &BoxMap, first: [i64; MAP_DIMS]) {
             unsafe { ptr::copy(at(*address).cast_const(), bytes[number * map.element..].as_mut_ptr(), map.element) };
         }
         row.for_each_part(0, &mut |from, place, n| {
-            copy(to + place, bytes[from..].as_ptr().expose_provenance() as u64, n)
+            copy(to + place, bytes[from..].as_ptr().expose_provenance() as u64, n);
         });
     });
 }

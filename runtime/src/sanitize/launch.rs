@@ -124,6 +124,7 @@ pub(super) struct Plan {
 
 /// The state of a launch, or of the part of a launch that one system thread runs.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct Launch {
     pub(super) plan: Plan,
     pub(super) blocks: Vec<Block>,

@@ -116,7 +116,9 @@ impl Part {
         let (Self::Bytes(target) | Self::Box(target, _)) = self;
         target.for_each_register(call);
         if let Self::Box(_, indices) = self {
-            indices.iter().for_each(|index| call(false, Bank::Word, *index));
+            for index in indices {
+                call(false, Bank::Word, *index);
+            }
         }
     }
 }
@@ -158,7 +160,8 @@ impl AsyncOp {
                 call(false, Bank::Long, *state);
             }
             Self::ToShared { to, from, bytes, barrier, receivers } => {
-                [to, barrier].into_iter().for_each(|target| target.for_each_register(call));
+                to.for_each_register(call);
+                barrier.for_each_register(call);
                 from.for_each_register(call);
                 call(false, Bank::Word, *bytes);
                 if let Receivers::Mask(mask) = receivers {

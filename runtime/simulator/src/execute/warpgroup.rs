@@ -120,7 +120,7 @@ mod tests {
     fn addresses_are_those_of_the_layouts_of_shared_arrays() {
         for (width, size) in [(128, 2), (64, 2), (32, 2), (128, 1), (128, 4)] {
             let layout = SharedMatrix { width, transposed: false, panel: 0 };
-            let matrix = Matrix::of(layout.descriptor() | 0x1000 / 16, false).expect("is a matrix");
+            let matrix = Matrix::of(layout.descriptor() | (0x1000 / 16), false).expect("is a matrix");
             let columns = u64::from(width) / size;
             for (row, k) in (0..64).flat_map(|row| (0..columns).map(move |k| (row, k))) {
                 let expected = layout.offset(size as u32, (row as u32, k as u32));
@@ -130,7 +130,7 @@ mod tests {
         for width in [128_u8, 64, 32] {
             let panel = 64 * u32::from(width);
             let layout = SharedMatrix { width, transposed: true, panel };
-            let matrix = Matrix::of(layout.descriptor() | 0x1000 / 16, true).expect("is a matrix");
+            let matrix = Matrix::of(layout.descriptor() | (0x1000 / 16), true).expect("is a matrix");
             for (row, k) in (0..64).flat_map(|row| (0..16).map(move |k| (row, k))) {
                 let expected = layout.offset(2, (k as u32, row as u32));
                 assert_eq!(matrix.address(2, row, k), 0x1000 + u64::from(expected), "{width} {row} {k}");

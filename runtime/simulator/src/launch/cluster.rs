@@ -3,7 +3,7 @@
 use super::block::{Block, Round};
 use crate::{
     error::Error,
-    execute::{Cluster, Machine, Setup},
+    execute::{Cluster, Machine, Setup, Warp},
 };
 
 /// The times that waits for a barrier in shared memory end without success, while no barrier changes, before the launch is an
@@ -13,7 +13,7 @@ const PATIENCE: u32 = 1000;
 /// The blocks of a cluster, and the state that they share.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    blocks: Vec<Block>,
+    all: Vec<Block>,
     cluster: Cluster,
     /// The waits that have ended without success since a barrier has changed, and the changes then.
     vain: u32,
@@ -34,8 +34,8 @@ fn positions(setup: &Setup, number: u64) -> Vec<[u32; 3]> {
 impl Blocks {
     /// The blocks of the cluster with a number of the grid.
     pub(super) fn new(machine: &Machine, number: u64) -> Self {
-        let blocks = positions(machine.setup, number).into_iter().map(|at| Block::new(machine, at)).collect();
-        Self { blocks, cluster: Cluster::new(machine.setup), vain: 0, changes: 0 }
+        let all = positions(machine.setup, number).into_iter().map(|at| Block::new(machine, at)).collect();
+        Self { all, cluster: Cluster::new(machine.setup), vain: 0, changes: 0 }
     }
 
     /// Runs all warps until they end. Returns false if the blocks seem to wait for blocks of another cluster.
@@ -53,7 +53,7 @@ impl Blocks {
         loop {
             let before = (machine.clock, machine.cluster.changes);
             let mut round = Round::default();
-            for (rank, block) in self.blocks.iter_mut().enumerate() {
+            for (rank, block) in self.all.iter_mut().enumerate() {
                 machine.cluster.rank = rank;
                 block.round(machine, slice, &mut round)?;
             }
@@ -71,7 +71,7 @@ impl Blocks {
 
     /// All warps wait. Lets some continue, or fails.
     fn unblock(&mut self, machine: &mut Machine) -> Result<(), Error> {
-        if self.blocks.iter_mut().flat_map(Block::warps).any(|warp| warp.diverge_at_phases()) {
+        if self.all.iter_mut().flat_map(Block::warps).any(Warp::diverge_at_phases) {
             return Ok(());
         }
         if self.changes != machine.cluster.changes {
@@ -80,7 +80,7 @@ impl Blocks {
         self.vain += 1;
         let mut continues = false;
         let mut error = None;
-        for (rank, block) in self.blocks.iter_mut().enumerate() {
+        for (rank, block) in self.all.iter_mut().enumerate() {
             machine.cluster.rank = rank;
             for warp in block.warps() {
                 if self.vain > PATIENCE {
@@ -91,7 +91,7 @@ impl Blocks {
             }
         }
         if !continues && error.is_none() {
-            for (rank, block) in self.blocks.iter_mut().enumerate() {
+            for (rank, block) in self.all.iter_mut().enumerate() {
                 machine.cluster.rank = rank;
                 error = error.or_else(|| block.warps().find_map(|warp| warp.stuck_at_phase(machine)));
             }

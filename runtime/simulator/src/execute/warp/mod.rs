@@ -231,8 +231,10 @@ impl Warp {
 
     /// No path can run: the warp has ended, waits at a barrier, or is stuck.
     fn stalled(&mut self, machine: &mut Machine) -> Result<Option<Stop>, Error> {
-        if let Some(stop) = self.at_phases(machine)? {
-            return Ok(stop);
+        match self.at_phases(machine)? {
+            waits::Waiting::None => {}
+            waits::Waiting::Continues => return Ok(None),
+            waits::Waiting::All => return Ok(Some(Stop::Phase)),
         }
         for path in 0..self.paths.len() {
             if self.paths[path].state == State::AtCollective && self.try_collective(machine, path) {

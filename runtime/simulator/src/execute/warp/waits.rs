@@ -1,24 +1,37 @@
 //! Paths that wait for a phase of a barrier in shared memory, or of that of their cluster.
 
-use super::{State, Stop, Warp};
+use super::{State, Warp};
 use crate::{
     decode::{AsyncOp, Operation},
     error::Error,
     execute::{Machine, asynchronous},
 };
 
+/// The paths of a warp that wait for phases.
+pub(super) enum Waiting {
+    /// There are none.
+    None,
+    /// One continues.
+    Continues,
+    /// All wait further.
+    All,
+}
+
 impl Warp {
-    /// No path can run: lets paths continue whose phases have completed. `None` if no path waits for a phase; otherwise why
-    /// the warp stops, if none continues.
-    pub(super) fn at_phases(&mut self, machine: &mut Machine) -> Result<Option<Option<Stop>>, Error> {
-        let mut found = None;
+    /// No path can run: lets paths continue whose phases have completed.
+    pub(super) fn at_phases(&mut self, machine: &mut Machine) -> Result<Waiting, Error> {
+        let mut found = Waiting::None;
         for path in 0..self.paths.len() {
             if self.paths[path].state == State::AtPhase {
                 let continues = self.continue_waiting(machine, path, false)?;
-                found = Some(continues || found == Some(true));
+                if continues {
+                    found = Waiting::Continues;
+                } else if let Waiting::None = found {
+                    found = Waiting::All;
+                }
             }
         }
-        Ok(found.map(|continues| (!continues).then_some(Stop::Phase)))
+        Ok(found)
     }
 
     /// Lets a path continue whose phase has completed, or with `gives_up` one that waits for a barrier in shared memory: the
