@@ -1,4 +1,5 @@
-/* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own.
+/* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own, and
+ * of those around vectorized loops.
  *
  * If the trip count of a loop is only known at run time, LLVM unrolls a short body by a factor and adds a remainder
  * loop. Thread loops are long and profit. A sequential loop of the program that remains inside a thread loop has few
@@ -36,13 +37,26 @@ bool has_vectors(const llvm::Loop &loop) {
   return false;
 }
 
-/* Disables runtime unrolling of the program's innermost loops that are not vectorized. */
+/* Whether LLVM has vectorized a loop inside this one and left a scalar loop for its last iterations. A vector loop
+ * without such a remainder has a constant trip count. It is often unrolled completely, so the loop around it is an
+ * innermost one then, and profits from unrolling. */
+bool has_remainder(const llvm::Loop &loop) {
+  return llvm::any_of(loop.getLoopsInPreorder(), [&](const llvm::Loop *inner) {
+    return inner != &loop && llvm::getBooleanLoopAttribute(inner, "llvm.loop.isvectorized") && !has_vectors(*inner);
+  });
+}
+
+/* Disables runtime unrolling of loops around vectorized ones with remainders, and of the program's innermost loops
+ * that are not vectorized. LLVM would copy the vector loop, its epilogue and its remainder, for example in a loop over
+ * the rows of a block. */
 void keep_short_loops(llvm::Function &function) {
   llvm::DominatorTree dominators(function);
   llvm::LoopInfo loops(dominators);
-  for (llvm::Loop *loop : loops.getLoopsInPreorder())
-    if (llvm::getBooleanLoopAttribute(loop, of_program) && loop->isInnermost() && !has_vectors(*loop))
+  for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+    bool is_short = llvm::getBooleanLoopAttribute(loop, of_program) && loop->isInnermost() && !has_vectors(*loop);
+    if (is_short || has_remainder(*loop))
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
+  }
 }
 
 /* The attribute of functions in which each warp is a block of its own. */

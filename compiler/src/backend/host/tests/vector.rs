@@ -448,6 +448,31 @@ def rows(starts, columns, values, x, y):
     assert!(!llvm.contains(".prol") && !llvm.contains(".epil"), "no loop for the rest:\n{llvm}");
 }
 
+/// Each step of this sum is a loop over the rows of a block, around a loop over the threads of a row. LLVM would unroll
+/// the former, with two copies of the vector loop, its epilogue and its remainder.
+#[test]
+fn loops_around_thread_loops_are_not_unrolled() {
+    let source = "
+def total(x, out):
+    parts = cuda.shared.array(256, float32)
+    t = cuda.threadIdx.x
+    parts[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    step = 128
+    while step > 0:
+        if t < step:
+            parts[t] += parts[t + step]
+        cuda.syncthreads()
+        step //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = parts[0]
+";
+    let llvm = llvm(source, "void(float32[::1], float32[::1])", "x86-64-v4");
+    let epilogues: Vec<_> = llvm.lines().filter(|line| line.starts_with("vec.epilog.vector.body")).collect();
+    assert!(!epilogues.is_empty(), "{llvm}");
+    assert!(epilogues.iter().all(|line| !line.contains(".epil:")), "{epilogues:#?}");
+}
+
 #[test]
 fn indices_are_divided_in_32_bits() {
     let source = "
