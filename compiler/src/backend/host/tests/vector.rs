@@ -467,7 +467,7 @@ def total(x, out):
     if t == 0:
         out[cuda.blockIdx.x] = parts[0]
 ";
-    let llvm = llvm(source, "void(float32[::1], float32[::1])", "x86-64-v4");
+    let llvm = llvm(source, "void(float32[::1], float32[::1])", "znver4");
     let epilogues: Vec<_> = llvm.lines().filter(|line| line.starts_with("vec.epilog.vector.body")).collect();
     assert!(!epilogues.is_empty(), "{llvm}");
     assert!(epilogues.iter().all(|line| !line.contains(".epil:")), "{epilogues:#?}");
