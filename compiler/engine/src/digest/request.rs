@@ -43,7 +43,10 @@ impl Feed {
         }
     }
 
-    fn derivative(&mut self, Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner }: &Derivative) {
+    fn derivative(
+        &mut self,
+        Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner }: &Derivative,
+    ) {
         for params in [of, wrt] {
             self.number(params.len() as u64);
             for param in params {

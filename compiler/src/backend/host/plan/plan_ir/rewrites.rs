@@ -38,6 +38,7 @@ pub(crate) const ALL: &[&str] = &[
     "live-range-splitting",
     "loop-coalescing",
     "loop-interchange",
+    "loop-normalization",
     "masked-continue",
     "masked-known-row",
     "masked-loop",
