@@ -116,7 +116,7 @@ impl Search<'_> {
         if !legal!("lane_arrays.only-elements", self.element(id).is_none()) {
             return Err(Refusal::ArrayEscapes(span));
         }
-        for operand in self.function.exprs[id].kind.operands().into_iter() {
+        for operand in self.function.exprs[id].kind.operands() {
             self.expr(operand, span)?;
         }
         Ok(())

@@ -41,8 +41,16 @@ struct Mention {
     /// The path to the statement: for each statement around it and for itself, twice its index, plus one if the path
     /// continues in the second block.
     path: Vec<usize>,
-    /// The value, if the statement assigns the local; the outer option is `None` for a read.
-    assigned: Option<Option<ExprId>>,
+    kind: MentionKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MentionKind {
+    Read,
+    /// An assignment of a value.
+    Assignment(ExprId),
+    /// A result of an operation or a call.
+    Result,
 }
 
 /// The result for one body.
@@ -159,8 +167,12 @@ impl<'a> Lockstep<'a> {
         mentions: &[Mention],
         statements: &BTreeMap<Vec<usize>, &Stmt>,
     ) -> bool {
-        let values = || mentions.iter().filter_map(|mention| mention.assigned);
-        if !values().all(|value| value.is_some_and(|value| self.is_uniform(function, value))) {
+        let has_uniform_value = |mention: &Mention| match mention.kind {
+            MentionKind::Read => true,
+            MentionKind::Assignment(value) => self.is_uniform(function, value),
+            MentionKind::Result => false,
+        };
+        if !mentions.iter().all(has_uniform_value) {
             return false;
         }
         let runs = |mention: &Mention| {
@@ -176,7 +188,7 @@ impl<'a> Lockstep<'a> {
         };
         let assignments: Vec<(&Mention, Vec<Run>)> = mentions
             .iter()
-            .filter(|mention| mention.assigned.is_some())
+            .filter(|mention| mention.kind != MentionKind::Read)
             .map(|mention| (mention, runs(mention)))
             .collect();
         if assignments.iter().all(|(_, runs)| runs.iter().all(|&run| run == Run::Uniform)) {
@@ -194,7 +206,7 @@ impl<'a> Lockstep<'a> {
         let begins = mentions
             .iter()
             .filter(|&mention| Some(index(mention)) == start)
-            .all(|mention| mention.path.len() == depth + 1 && mention.assigned.is_some());
+            .all(|mention| mention.path.len() == depth + 1 && mention.kind != MentionKind::Read);
         let last = mentions.iter().map(index).max();
         let is_inside = |(mention, runs): &(&Mention, Vec<Run>)| {
             runs[depth..].iter().enumerate().all(|(inner, &run)| match run {
@@ -241,10 +253,10 @@ fn is_short_loop(function: &Function, before: &[Stmt], body: &Block, (counter, l
 /// Whether an operation may divide integers by zero, or by a value that overflows.
 pub(super) fn may_trap(function: &Function, id: ExprId) -> bool {
     let expr = &function.exprs[id];
-    let is_int = expr.ty.scalar().is_none_or(|scalar| scalar.is_int());
+    let is_int = expr.ty.scalar().is_none_or(weft_artifact::Scalar::is_int);
     let divides = is_division(&expr.kind) || matches!(expr.kind, ExprKind::Binary(BinaryOp::Div | BinaryOp::Pow, ..));
     let by = expr.kind.operands().into_iter().last().and_then(|by| function.int(by));
-    is_int && divides && !by.is_some_and(|by| by > 0)
+    is_int && divides && by.is_none_or(|by| by <= 0)
 }
 
 fn collect<'a>(
@@ -258,12 +270,16 @@ fn collect<'a>(
         path.push(index * 2);
         for root in stmt.kind.exprs() {
             for_each_read(function, root, &mut |local| {
-                mentions.entry(local).or_default().push(Mention { path: path.clone(), assigned: None });
+                mentions.entry(local).or_default().push(Mention { path: path.clone(), kind: MentionKind::Read });
             });
         }
         for local in stmt.kind.assigned() {
-            let value = if let StmtKind::Assign(_, value) = stmt.kind { Some(value) } else { None };
-            mentions.entry(local).or_default().push(Mention { path: path.clone(), assigned: Some(value) });
+            let kind = if let StmtKind::Assign(_, value) = stmt.kind {
+                MentionKind::Assignment(value)
+            } else {
+                MentionKind::Result
+            };
+            mentions.entry(local).or_default().push(Mention { path: path.clone(), kind });
         }
         if let Some([first, second]) = stmt.kind.blocks() {
             statements.insert(path.clone(), stmt);

@@ -122,7 +122,8 @@ impl Lowering<'_, '_> {
             has_loop |= matches!(inner.kind, StmtKind::Loop { .. }) && !self.lockstep.is_short(self.function, inner);
             assigns |= inner.kind.assigned().iter().any(|&local| self.lockstep.is_uniform_local(local));
         });
-        !has_loop && !(assigns && self.lockstep.run(self.function, stmt, is_predicated) == Run::Uniform)
+        let assigns_uniform = assigns && self.lockstep.run(self.function, stmt, is_predicated) == Run::Uniform;
+        !has_loop && !assigns_uniform
     }
 
     /// Writes the pending statements, under the predicate.
