@@ -26,6 +26,7 @@ use crate::{
         StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
     },
     normalize::{
+        drop_unread::drop_assignments,
         fold_constants::{Values, known_value},
         unroll,
     },
@@ -95,7 +96,7 @@ impl Arrays {
                 Local::new(format!("{}.{index}", declared.name), LocalKind::Variable, Type::Scalar(declared.elem));
             locals.entry((array, index)).or_insert_with(|| function.locals.push(local));
         }
-        self.drop_addresses(body);
+        drop_assignments(body, &|local| self.addresses.contains(&local));
         let local_at = |pointer: ExprId| self.accesses.get(&pointer).and_then(|access| locals.get(access).copied());
         for_each_stmt_mut(body, &mut |stmt| {
             if let StmtKind::Store { pointer, value, .. } = stmt.kind
@@ -118,14 +119,6 @@ impl Arrays {
         });
         for (id, local) in loads {
             function.exprs[id].kind = ExprKind::Local(local);
-        }
-    }
-
-    /// Drops the assignments of addresses that nothing reads any more.
-    fn drop_addresses(&self, body: &mut Block) {
-        body.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if self.addresses.contains(&local)));
-        for stmt in body {
-            stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.drop_addresses(inner));
         }
     }
 }

@@ -191,17 +191,7 @@ impl Atoms for OfThread<'_> {
 /// The last statement of a list that assigns a local, and its value, if it is an assignment of the list itself.
 fn last_assignment(list: &[Stmt], local: LocalId) -> Option<(usize, ExprId)> {
     let at = list.iter().rposition(|stmt| assigns(std::slice::from_ref(stmt), local))?;
-    match list[at].kind {
-        StmtKind::Assign(_, value) => Some((at, value)),
-        StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::If { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => None,
-    }
+    if let StmtKind::Assign(_, value) = list[at].kind { Some((at, value)) } else { None }
 }
 
 /// Whether statements, or statements inside, assign a local.

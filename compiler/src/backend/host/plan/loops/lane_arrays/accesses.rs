@@ -10,6 +10,7 @@ use crate::{
         BinaryOp, Block, Class, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind, Type,
         for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
     },
+    normalize::drop_unread::drop_assignments,
     source::Span,
 };
 
@@ -60,15 +61,7 @@ impl Accesses {
             let base = edit.expr(ExprKind::LocalBase(*array), ty);
             function.exprs[pointer].kind = ExprKind::Offset { base, index, scale: 1 };
         }
-        self.drop_addresses(body);
-    }
-
-    /// Drops the assignments of addresses, which no access reads any more.
-    fn drop_addresses(&self, body: &mut Block) {
-        body.retain(|stmt| !matches!(stmt.kind, StmtKind::Assign(local, _) if self.addresses.contains(&local)));
-        for stmt in body {
-            stmt.kind.blocks_mut().into_iter().flatten().for_each(|inner| self.drop_addresses(inner));
-        }
+        drop_assignments(body, &|local| self.addresses.contains(&local));
     }
 }
 
