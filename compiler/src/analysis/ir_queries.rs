@@ -28,6 +28,13 @@ pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut 
     });
 }
 
+/// Whether some statements, or nested ones, assign a local.
+pub(crate) fn assigns(stmts: &[Stmt], local: LocalId) -> bool {
+    let mut found = false;
+    for_each_stmt(stmts, &mut |inner| found |= inner.kind.assigned().contains(&local));
+    found
+}
+
 /// The jumps out of the enclosing statements that a statement contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Escapes {

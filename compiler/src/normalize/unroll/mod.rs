@@ -35,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::copy::copied;
 use crate::{
-    analysis::{any_expr, escapes, for_each_mention},
+    analysis::{any_expr, assigns, escapes, for_each_mention},
     ir::{
         Arena, BinaryOp, Block, CompareOp, ConstantArray, ExprId, ExprKind, Function, LocalId, Op, Space, Stmt,
         StmtKind, SyncScope, Type, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
@@ -121,7 +121,7 @@ fn all(function: &mut Function, constants: &Arena<ConstantArray>, body: &mut Blo
 
 /// The constant that a local has after these statements.
 fn last_constant(function: &Function, before: &[Stmt], local: LocalId) -> Option<i128> {
-    let last = before.iter().rev().find(|stmt| assigns(stmt, local))?;
+    let last = before.iter().rev().find(|stmt| assigns(std::slice::from_ref(stmt), local))?;
     let StmtKind::Assign(_, value) = last.kind else { return None };
     constant_value(function, value)
 }
@@ -129,13 +129,6 @@ fn last_constant(function: &Function, before: &[Stmt], local: LocalId) -> Option
 /// The value, if a statement is an assignment to a local.
 fn assigned_value(stmt: &Stmt, local: LocalId) -> Option<ExprId> {
     if let StmtKind::Assign(to, value) = stmt.kind { (to == local).then_some(value) } else { None }
-}
-
-/// Whether a statement, or one inside, assigns a local.
-fn assigns(stmt: &Stmt, local: LocalId) -> bool {
-    let mut found = false;
-    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| found |= stmt.kind.assigned().contains(&local));
-    found
 }
 
 /// The loops to unroll.
@@ -336,7 +329,7 @@ impl<'a> Unroller<'a> {
                 }
             });
         }
-        let is_assigned = |local: LocalId| iteration.iter().any(|stmt| assigns(stmt, local));
+        let is_assigned = |local: LocalId| assigns(iteration, local);
         let known = |&local: &LocalId| Some((local, last_constant(self.function, before, local)?));
         let mut values: Values = of_test.iter().filter_map(known).collect();
         let mut iterations = Vec::new();
@@ -346,7 +339,7 @@ impl<'a> Unroller<'a> {
                 return None;
             }
             for stmt in iteration {
-                for &local in of_test.iter().filter(|&&local| assigns(stmt, local)) {
+                for &local in of_test.iter().filter(|&&local| assigns(std::slice::from_ref(stmt), local)) {
                     values.insert(local, known_value(self.function, &values, assigned_value(stmt, local)?)?);
                 }
             }

@@ -30,10 +30,13 @@ use super::{
     Constant,
     strided::{Strided, test},
 };
-use crate::ir::{
-    Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, FunctionKind, Leaf, LocalId,
-    Operands, SpecialRegister, Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
-    for_each_stmt,
+use crate::{
+    analysis::assigns,
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, FunctionKind, Leaf, LocalId,
+        Operands, SpecialRegister, Stmt, StmtKind, SyncScope, Type, UnaryOp, for_each_expr, for_each_expr_of_stmt,
+        for_each_stmt,
+    },
 };
 
 /// The maximum number of buffers of all rings together, by which the loop is unrolled.
@@ -160,7 +163,7 @@ fn ring(
     if !counts || ![Type::I32, Type::I64].contains(&function.locals[counter].ty) {
         return None;
     }
-    let before = block[..index].iter().rev().find(|stmt| assigns(stmt, counter))?;
+    let before = block[..index].iter().rev().find(|stmt| assigns(std::slice::from_ref(stmt), counter))?;
     let StmtKind::Assign(_, first) = before.kind else { return None };
     let start = function.int(first)?;
     let stop = bound(function, goes_on, counter)?;
@@ -168,7 +171,7 @@ fn ring(
     for_each_expr(function, stop, &mut |id| {
         let local = function.local(id);
         changes |= matches!(function.exprs[id].kind, ExprKind::Load(..))
-            || local.is_some_and(|local| local == counter || iteration.iter().any(|stmt| assigns(stmt, local)));
+            || local.is_some_and(|local| local == counter || assigns(iteration, local));
     });
     // A constant bound is known to LLVM.
     if start < 0 || changes || function.int(stop).is_some() {
@@ -195,13 +198,6 @@ fn bound(function: &Function, test: ExprId, counter: LocalId) -> Option<ExprId> 
         Class::Arith(Arith::Compare(CompareOp::Lt, now, stop)) if function.local(now) == Some(counter) => Some(stop),
         Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
     }
-}
-
-/// Whether a statement, or one inside, assigns a local.
-fn assigns(stmt: &Stmt, local: LocalId) -> bool {
-    let mut found = false;
-    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| found |= stmt.kind.assigned().contains(&local));
-    found
 }
 
 /// Calls `visit` on each remainder of the counter plus a constant: the expression, the constant, the divisor.

@@ -233,36 +233,36 @@ impl<'a> Walk<'a> {
     }
 
     fn product(&mut self, a: ExprId, b: ExprId) -> Dependence {
-        match (self.dependence(a), self.dependence(b)) {
-            (Dependence::Block, Dependence::Extent) | (Dependence::Extent, Dependence::Block) => Dependence::First,
-            (Dependence::Count, Dependence::Extent) | (Dependence::Extent, Dependence::Count) => Dependence::Grid,
-            (Dependence::Block, Dependence::Grid) => self.by_constant(b),
-            (Dependence::Grid, Dependence::Block) => self.by_constant(a),
-            _ => self.all_of_grid(&[a, b]),
+        let both = [self.dependence(a), self.dependence(b)];
+        let are = |one, other| both == [one, other] || both == [other, one];
+        if are(Dependence::Block, Dependence::Extent) {
+            Dependence::First
+        } else if are(Dependence::Count, Dependence::Extent) {
+            Dependence::Grid
+        } else if are(Dependence::Block, Dependence::Grid) {
+            self.by_constant(if both[0] == Dependence::Grid { a } else { b })
+        } else {
+            self.all_of_grid(&[a, b])
         }
     }
 
     fn sum(&mut self, id: ExprId, a: ExprId, b: ExprId) -> Dependence {
-        match (self.dependence(a), self.dependence(b)) {
-            (Dependence::Thread, Dependence::First) | (Dependence::First, Dependence::Thread) => Dependence::Grid,
-            (
-                dependence @ (Dependence::Thread | Dependence::First),
-                Dependence::Grid | Dependence::Extent | Dependence::Count,
-            )
-            | (
-                Dependence::Grid | Dependence::Extent | Dependence::Count,
-                dependence @ (Dependence::Thread | Dependence::First),
-            ) if legal!("merge_blocks.wide-sum", self.function.exprs[id].ty == Type::I64)
-                && legal!("merge_blocks.wrapping-sum", self.wraps(id)) =>
-            {
-                // An extent in the sum is seen.
-                self.sees_shape |= [a, b]
-                    .into_iter()
-                    .any(|part| matches!(self.dependence(part), Dependence::Extent | Dependence::Count));
-                dependence
-            }
-            _ => self.all_of_grid(&[a, b]),
+        let both = [self.dependence(a), self.dependence(b)];
+        if both == [Dependence::Thread, Dependence::First] || both == [Dependence::First, Dependence::Thread] {
+            return Dependence::Grid;
         }
+        let is_part = |part: &Dependence| matches!(part, Dependence::Thread | Dependence::First);
+        let is_shape = |part: &Dependence| matches!(part, Dependence::Extent | Dependence::Count);
+        let of_grid = |part: &Dependence| *part == Dependence::Grid || is_shape(part);
+        let part = both.into_iter().find(is_part).filter(|_| both.iter().any(of_grid));
+        if let Some(part) = part
+            && legal!("merge_blocks.wide-sum", self.function.exprs[id].ty == Type::I64)
+            && legal!("merge_blocks.wrapping-sum", self.wraps(id))
+        {
+            self.sees_shape |= both.iter().any(is_shape);
+            return part;
+        }
+        self.all_of_grid(&[a, b])
     }
 
     /// The dependence of a value that is computed from `blockDim.x` or `gridDim.x`.

@@ -22,12 +22,12 @@ use crate::{
     analysis::{
         Rematerializable,
         affine::{Atoms, ByStructure, Magnitude, Polynomial, Precision, polynomial},
-        any_expr, for_each_mention,
+        any_expr, assigns, for_each_mention,
     },
     backend::host::plan::{MAX_ROW, analysis::structure::counter_by},
     ir::{
         BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Stmt, StmtKind, Type,
-        UnaryOp, for_each_expr, for_each_stmt,
+        UnaryOp, for_each_expr,
     },
     source::Span,
 };
@@ -192,13 +192,6 @@ impl Atoms for OfThread<'_> {
 fn last_assignment(list: &[Stmt], local: LocalId) -> Option<(usize, ExprId)> {
     let at = list.iter().rposition(|stmt| assigns(std::slice::from_ref(stmt), local))?;
     if let StmtKind::Assign(_, value) = list[at].kind { Some((at, value)) } else { None }
-}
-
-/// Whether statements, or statements inside, assign a local.
-fn assigns(list: &[Stmt], local: LocalId) -> bool {
-    let mut found = false;
-    for_each_stmt(list, &mut |stmt| found |= stmt.kind.assigned().contains(&local));
-    found
 }
 
 /// Rewrites the loop at `at`, and inserts statements before it.
