@@ -16,7 +16,7 @@ use inkwell::{
 use super::{
     Library, ModuleContext, Result, internal,
     shim::{self, Depth, LeakyModule, Machine},
-    size::{self, Bulk},
+    size::Bulk,
 };
 use crate::{
     stage::{self, Stage},
@@ -78,9 +78,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
         return Ok(Finished { code, llvm: Some(cx.module.print_to_string().to_string()), depth });
     }
     stage::holds(|| shim::size(cx.module));
-    let large = job.bulk >= Bulk::Large;
+    let large = job.bulk.is_large();
     if large {
-        shim::skip_slow_passes(job.bulk == Bulk::Huge);
+        shim::skip_slow_passes(job.bulk.is_huge());
     }
     stage::begin(Stage::LlvmPasses);
     if job.costs_of_ptx {
@@ -102,8 +102,9 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     stage::holds(|| shim::size(cx.module));
     if cx.ptx {
         shim::keep_joins();
-    } else if size::has_grown(shim::size(cx.module)) {
-        shim::skip_strength_reduction();
+    }
+    if job.bulk.keeps_addresses(shim::size(cx.module)) {
+        shim::keep_addresses();
     }
     stage::begin(Stage::Code);
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;

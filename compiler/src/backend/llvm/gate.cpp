@@ -17,8 +17,8 @@ struct Gate final : llvm::OptPassGate {
   /* Points to a flag that another thread sets to nonzero to cancel the compilation. */
   const unsigned char *stop = nullptr;
   bool large = false, huge = false;
-  /* The function is long after LLVM's passes. */
-  bool grown = false;
+  /* Passes that compare each address with many others would take too long. */
+  bool keeps_addresses = false;
   /* The code is for warps: threads that a branch separates wait for each other where its paths join. */
   bool warps = false;
   /* While the code generator runs, most passes cannot be skipped; cancelling leaves it by a long jump. */
@@ -31,7 +31,7 @@ struct Gate final : llvm::OptPassGate {
       if (generates) weft_shim_leave("the compilation was given up");
       return false;
     }
-    if (grown && name == "Loop Strength Reduction") return false;
+    if (keeps_addresses && (name == "Loop Strength Reduction" || name == "load-store-vectorizer")) return false;
     /* Tail duplication copies a block where paths join into its predecessors. The paths then join later: threads that
      * leave `if a < b: … else: …` at the end of a loop's body would run the whole next iteration one path at a time. */
     if (warps && name == "early-tailduplication") return false;
@@ -39,8 +39,8 @@ struct Gate final : llvm::OptPassGate {
     /* For each loop or address, these passes visit the expressions of all earlier loops and addresses. */
     static constexpr llvm::StringLiteral names[] = {
         "loop-unroll",   /* unrolling by a run-time trip count; loops with a small constant one are still unrolled */
-        "codegenprepare", "Loop Strength Reduction",
-        "slsr", "nary-reassociate", "load-store-vectorizer", /* NVPTX */
+        "codegenprepare",
+        "slsr", "nary-reassociate", /* NVPTX */
         "post-RA-sched", /* CPU */
     };
     for (llvm::StringRef slow : names)
@@ -62,7 +62,7 @@ constexpr size_t block_size = 256;
 /* Installs this thread's gate in a context. `stop` is the cancellation flag. */
 extern "C" void weft_gate(LLVMContextRef context, const unsigned char *stop) {
   gate.stop = stop;
-  gate.large = gate.huge = gate.grown = gate.warps = gate.generates = false;
+  gate.large = gate.huge = gate.keeps_addresses = gate.warps = gate.generates = false;
   llvm::unwrap(context)->setOptPassGate(gate);
 }
 
@@ -72,8 +72,8 @@ extern "C" void weft_gate_large(int is_huge) {
   gate.huge = is_huge;
 }
 
-/* From now on, this thread's context uses the code generator's passes for functions that optimization has made long. */
-extern "C" void weft_gate_grown() { gate.grown = true; }
+/* From now on, this thread's context skips loop strength reduction and the vectorizer of loads and stores. */
+extern "C" void weft_gate_addresses() { gate.keeps_addresses = true; }
 
 /* From now on, this thread's context keeps the blocks where the paths of a warp's threads join. */
 extern "C" void weft_gate_warps() { gate.warps = true; }

@@ -37,7 +37,7 @@ unsafe extern "C" {
     fn weft_shim_watch(context: *mut c_void);
     fn weft_gate(context: *mut c_void, stop: *const AtomicBool);
     fn weft_gate_large(is_huge: c_int);
-    fn weft_gate_grown();
+    fn weft_gate_addresses();
     fn weft_gate_warps();
     fn weft_loop_hint(back: LLVMValueRef, hint: *const c_char);
     fn weft_split_blocks(module: LLVMModuleRef);
@@ -164,10 +164,11 @@ pub(crate) fn skip_slow_passes(huge: bool) {
     unsafe { weft_gate_large(huge.into()) };
 }
 
-/// Skips loop strength reduction in this thread's code generator, until the next context.
-pub(crate) fn skip_strength_reduction() {
+/// Skips loop strength reduction and NVPTX's vectorizer of loads and stores in this thread's code generator, until the
+/// next context.
+pub(crate) fn keep_addresses() {
     // SAFETY: sets a flag of this thread.
-    unsafe { weft_gate_grown() };
+    unsafe { weft_gate_addresses() };
 }
 
 /// Stops this thread's code generator, until the next context, from duplicating blocks where the paths of a warp's

@@ -2,7 +2,7 @@
 //!
 //! Some of LLVM's passes take time quadratic or cubic in the loops or addresses of a function. They are skipped
 //! (`gate.cpp`) for a kernel beyond [`LOOPS`] or [`EXPRS`], so that its compile time is roughly linear. Usual kernels
-//! are far below both limits.
+//! are far below both limits; tiles of matrix instructions exceed [`EXPRS`] with few loops and addresses.
 
 use crate::{
     ir::{Function, Module, StmtKind, for_each_stmt},
@@ -16,25 +16,43 @@ const EXPRS: u64 = 4000;
 /// A kernel with more expressions is huge. LLVM's loop vectorizer takes 1.3 seconds for 9000 in one chain.
 const HUGE_EXPRS: u64 = 8000;
 
-/// A module with more instructions after LLVM's passes has grown, for example by scalarized gathers or interleaved
+/// A module with more instructions after LLVM's passes is long, for example by scalarized gathers or interleaved
 /// iterations. LLVM's loop strength reduction takes time quadratic in the addresses of a loop: half a second for 10,000
-/// instructions.
-const GROWN: u64 = 4000;
+/// instructions. NVPTX's vectorizer of loads and stores takes 0.3 s for 7,500 instructions.
+const INSTRUCTIONS: u64 = 4000;
 
-/// Whether the module is so long after LLVM's passes that the code generator should skip its slowest pass.
-pub(crate) const fn has_grown(left: stage::Size) -> bool {
-    left.instructions > GROWN
+/// The size class of a kernel by its expressions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    #[default]
+    Ordinary,
+    Large,
+    Huge,
 }
 
-/// The size class of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Bulk {
-    /// LLVM runs all of its passes.
-    Ordinary,
-    /// LLVM skips the slowest passes.
-    Large,
-    /// LLVM also skips loop vectorization.
-    Huge,
+/// What of a kernel is large.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bulk {
+    exprs: Class,
+    many_loops: bool,
+}
+
+impl Bulk {
+    /// Whether LLVM skips the passes whose time is quadratic in the addresses.
+    pub(crate) fn is_large(self) -> bool {
+        self.exprs >= Class::Large || self.many_loops
+    }
+
+    /// Whether LLVM also skips loop vectorization.
+    pub(crate) fn is_huge(self) -> bool {
+        self.exprs == Class::Huge
+    }
+
+    /// Whether the code generator skips loop strength reduction and the vectorizer of loads and stores, for a module of
+    /// this size after LLVM's passes.
+    pub(crate) const fn keeps_addresses(self, left: stage::Size) -> bool {
+        self.many_loops || left.instructions > INSTRUCTIONS
+    }
 }
 
 /// The size of a function with its callees inlined.
@@ -63,7 +81,7 @@ impl Size {
     }
 }
 
-/// The size class of a module's kernel; `more_loops` is the number of loops that the back end adds.
+/// What of a module's kernel is large; `more_loops` is the number of loops that the back end adds.
 pub(crate) fn bulk(module: &Module, more_loops: u64) -> Bulk {
     // Callees precede their callers.
     let mut sizes = Vec::with_capacity(module.functions.len());
@@ -72,11 +90,12 @@ pub(crate) fn bulk(module: &Module, more_loops: u64) -> Bulk {
         sizes.push(size);
     }
     let kernel = module.kernel.and_then(|kernel| sizes.get(kernel.index()).copied()).unwrap_or_default();
-    if kernel.exprs > HUGE_EXPRS {
-        Bulk::Huge
-    } else if kernel.exprs > EXPRS || kernel.loops.saturating_add(more_loops) > LOOPS {
-        Bulk::Large
+    let exprs = if kernel.exprs > HUGE_EXPRS {
+        Class::Huge
+    } else if kernel.exprs > EXPRS {
+        Class::Large
     } else {
-        Bulk::Ordinary
-    }
+        Class::Ordinary
+    };
+    Bulk { exprs, many_loops: kernel.loops.saturating_add(more_loops) > LOOPS }
 }

@@ -180,7 +180,7 @@ fn nvvm_ir(cx: &ModuleContext<'_, '_>, machine: &Machine, request: &Request, num
     let job = Job {
         passes: NVVM_PASSES,
         costs_of_ptx: true,
-        bulk: Bulk::Ordinary,
+        bulk: Bulk::default(),
         legalize: |_| Ok(()),
         emit: &[],
         keep_llvm: request.keep.llvm,
