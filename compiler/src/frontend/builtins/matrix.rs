@@ -203,17 +203,23 @@ impl FnLowerer<'_> {
     }
 
     /// The pointer to the element at indices that do not count from the end.
-    fn matrix_element(&mut self, source: &Source, from: [Atom; 2], offset: [i64; 2], span: Span) -> Option<ExprId> {
+    pub(super) fn matrix_element(
+        &mut self,
+        (array, swizzle): (&ArrayValue, Option<Swizzle>),
+        from: [Atom; 2],
+        offset: [i64; 2],
+        span: Span,
+    ) -> Option<ExprId> {
         let mut places = [0, 1].map(|axis| self.at_offset(from[axis], offset[axis], span));
-        if let Some(swizzle) = source.swizzle {
+        if let Some(swizzle) = swizzle {
             // The row of the array: its elements are contiguous along the other axis.
-            let row = usize::from(source.view.ty.layout == Layout::F);
+            let row = usize::from(array.ty.layout == Layout::F);
             let own = self.atom(places[row], span);
-            places[1 - row] = self.swizzled_column(source.view.ty, swizzle, (own, places[1 - row]), span);
+            places[1 - row] = self.swizzled_column(array.ty, swizzle, (own, places[1 - row]), span);
             places[row] = self.use_atom(own, span);
         }
         let indices = places.map(|expr| Index::At { expr, wraps: false, known: None });
-        self.element(&source.view, &indices, span)
+        self.element(array, &indices, span)
     }
 
     /// `from + offset`.
@@ -397,7 +403,7 @@ impl FnLowerer<'_> {
         let outer = usize::from(source.view.ty.layout == Layout::F);
         let stride = self.stride(&source.view, outer, span);
         let word = Type::Scalar(Scalar::U64);
-        let first = self.matrix_element(source, source.start, [0, 0], span)?;
+        let first = self.matrix_element((&source.view, source.swizzle), source.start, [0, 0], span)?;
         let mut bits = self.b.convert(first, word, span);
         match stride {
             Atom::Int(known) if known % align != 0 => return None,
@@ -431,7 +437,11 @@ impl FnLowerer<'_> {
             let [row, at] = source.register_at(number);
             let mut joined: Option<ExprId> = None;
             for element in 0..per_register {
-                let Some(pointer) = self.matrix_element(source, from, [row, at + element], span) else { return };
+                let Some(pointer) =
+                    self.matrix_element((&source.view, source.swizzle), from, [row, at + element], span)
+                else {
+                    return;
+                };
                 let Value::Scalar(value, _) = self.load(pointer, source.view.ty, span) else { return };
                 let mut value = self.b.convert(value, ty, span);
                 if element > 0 {
@@ -454,7 +464,9 @@ impl FnLowerer<'_> {
         let from = self.own_start(source, span);
         let ty = ArrayTy { dtype: DType::from(Number::Real(Scalar::U32)), ..source.view.ty };
         for (number, &word) in words.iter().enumerate() {
-            let Some(pointer) = self.matrix_element(source, from, source.register_at(number), span) else {
+            let Some(pointer) =
+                self.matrix_element((&source.view, source.swizzle), from, source.register_at(number), span)
+            else {
                 return;
             };
             let pointer = self.b.convert(pointer, ty.pointer(), span);
@@ -492,7 +504,7 @@ impl FnLowerer<'_> {
                     *from = self.plus(*from, within, 1, span);
                 }
             }
-            let Some(pointer) = self.matrix_element(source, from, first, span) else { return };
+            let Some(pointer) = self.matrix_element((&source.view, source.swizzle), from, first, span) else { return };
             let load = if count == 4 { MatrixLoad::Four { transposed } } else { MatrixLoad::Two { transposed } };
             let results = words[number..number + count].to_vec();
             self.stmt(Ir::Op { op: Op::MatrixLoad(load), results, args: vec![pointer] }, span);

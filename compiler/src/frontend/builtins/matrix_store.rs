@@ -10,6 +10,7 @@ use crate::{
     frontend::{
         expr::Index,
         lowerer::FnLowerer,
+        swizzle::Swizzle,
         ty::shown_path,
         value::{ArrayValue, Atom, Value},
     },
@@ -42,10 +43,13 @@ impl FnLowerer<'_> {
         };
         let accumulators: Vec<Value> = accumulators.into_iter().map(|value| self.settle(value, span)).collect();
         let stored = array.clone();
-        let Some((_, _, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else { return Value::Poison };
+        let Some((view, swizzle, [i, j])) = self.matrix_place(row, (array, None), [i, j], span) else {
+            return Value::Poison;
+        };
         let [in_row, group] = self.place_of_values(tile, span);
         let from = [self.plus(i, group, 1, span), self.plus(j, in_row, 2, span)];
-        let Some((array, scalar, aligned)) = self.rows_of_pairs(&stored, from, span) else {
+        let view = (&view, swizzle);
+        let Some((scalar, aligned)) = self.rows_of_pairs(view, from, span) else {
             self.store_each(&stored, tile, from, accumulators, span);
             return Value::NONE;
         };
@@ -55,7 +59,7 @@ impl FnLowerer<'_> {
             values.push(self.b.temp(value, span));
         }
         self.b.open();
-        self.store_pairs(&array, tile, from, (&values, scalar), span);
+        self.store_pairs(view, tile, from, (&values, scalar), span);
         let then = self.b.close();
         self.b.open();
         let numbers = values.iter().map(|&value| Value::Scalar(self.b.read(value, span), scalar)).collect();
@@ -68,7 +72,7 @@ impl FnLowerer<'_> {
     /// Stores two accumulators at a time.
     fn store_pairs(
         &mut self,
-        array: &ArrayValue,
+        view: (&ArrayValue, Option<Swizzle>),
         tile: MatrixTile,
         from: [Atom; 2],
         (values, scalar): (&[LocalId], Scalar),
@@ -77,9 +81,10 @@ impl FnLowerer<'_> {
         let (half, whole) =
             if scalar.size_bytes() == 2 { (Scalar::U16, Scalar::U32) } else { (Scalar::U32, Scalar::U64) };
         for (number, pair) in values.chunks(2).enumerate() {
-            let indices = self.place_of(tile, from, 2 * number, span);
-            let Some(pointer) = self.element(array, &indices, span) else { return };
-            let pointer = self.b.convert(pointer, Type::Ptr(whole, array.ty.space), span);
+            let (row, column) = tile.value_at(2 * number);
+            let offset = [row as i64, column as i64];
+            let Some(pointer) = self.matrix_element(view, from, offset, span) else { return };
+            let pointer = self.b.convert(pointer, Type::Ptr(whole, view.0.ty.space), span);
             let mut joined: Option<ExprId> = None;
             for &value in pair.iter().rev() {
                 let value = self.b.read(value, span);
@@ -122,10 +127,14 @@ impl FnLowerer<'_> {
         indices.collect()
     }
 
-    /// An array whose stores can be joined, the type of its elements, and whether its rows are aligned to two elements;
-    /// `None` for others.
-    fn rows_of_pairs(&mut self, array: &Value, from: [Atom; 2], span: Span) -> Option<(ArrayValue, Scalar, ExprId)> {
-        let Value::Array(array) = array else { return None };
+    /// The type of the elements of an array whose stores can be joined, and whether its rows are aligned to two elements;
+    /// `None` for other arrays. Swizzled arrays keep elements together that have 16 bytes.
+    fn rows_of_pairs(
+        &mut self,
+        (array, swizzle): (&ArrayValue, Option<Swizzle>),
+        from: [Atom; 2],
+        span: Span,
+    ) -> Option<(Scalar, ExprId)> {
         let ty = array.ty;
         let scalar = ty.dtype.number().and_then(Number::real)?;
         let fits = ty.layout == Layout::C && ty.space != Space::Local && matches!(scalar.size_bytes(), 2 | 4);
@@ -134,8 +143,7 @@ impl FnLowerer<'_> {
         }
         let size = 2 * scalar.size_bytes() as i64;
         let word = Type::Scalar(Scalar::U64);
-        let indices = from.map(|at| Index::At { expr: self.use_atom(at, span), wraps: false, known: None });
-        let first = self.element(array, &indices, span)?;
+        let first = self.matrix_element((array, swizzle), from, [0, 0], span)?;
         let mut bits = self.b.convert(first, word, span);
         match self.stride(array, 0, span) {
             Atom::Int(known) if known % size != 0 => return None,
@@ -149,6 +157,6 @@ impl FnLowerer<'_> {
         let mask = self.b.int(Scalar::U64, i128::from(size - 1), span);
         let rest = self.b.binary(BinaryOp::And, bits, mask, span);
         let zero = self.b.int(Scalar::U64, 0, span);
-        Some((array.clone(), scalar, self.b.compare(CompareOp::Eq, rest, zero, span)))
+        Some((scalar, self.b.compare(CompareOp::Eq, rest, zero, span)))
     }
 }

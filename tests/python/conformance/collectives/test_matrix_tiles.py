@@ -167,6 +167,40 @@ def kernel(a, b, c, out):
 """
 
 
+STORED = """
+from weft import cuda, float16, float32
+T = cuda.mma.tile(16, 16, 16, a=float16, b=float16, c=float32)
+
+@cuda.jit
+def kernel(a, b, out, j):
+    s = cuda.shared.array((32, {columns}), {dtype}, swizzle={width})
+    t = cuda.threadIdx.x
+    for at in range(t, 32 * {columns}, 32):
+        s[at // {columns}, at % {columns}] = 0
+    cuda.syncwarp()
+    T.store(s, 8, j, T.mma(T.a(a, 0, 0), T.b(b, 0, 0), T.zeros()))
+    cuda.syncwarp()
+    for at in range(t, 32 * {columns}, 32):
+        out[at // {columns}, at % {columns}] = s[at // {columns}, at % {columns}]
+"""
+
+
+@pytest.mark.parametrize("j", [0, 1, 10, 16])
+@pytest.mark.parametrize(
+    ("dtype", "columns", "width"), [("float16", 64, 128), ("float16", 32, 64), ("float32", 32, 128)]
+)
+def test_accumulators_are_stored_to_swizzled_arrays(dtype, columns, width, j):
+    """From a column of any parity: two adjacent elements are stored at once only if they are aligned together."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-4, 5, (2, 16, 16)).astype(np.float16)
+    out = np.zeros((32, columns), dtype)
+    kernel = module(STORED.format(dtype=dtype, columns=columns, width=width)).kernel
+    kernel[1, 32](a, b, out, j)
+    expected = np.zeros_like(out)
+    expected[8:24, j : j + 16] = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_accumulators_are_the_left_matrix_of_another_product(name):
     view = ".view(weft.bfloat16)" if name == "bfloat16" else ""
