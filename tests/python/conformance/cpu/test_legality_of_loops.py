@@ -74,6 +74,7 @@ def test_a_continue_before_a_store_of_one_thread():
     run(kernel, 1, 64, values(10, 9, 64), np.zeros(64, np.float32), np.zeros(9, np.float32))
 
 
+@pytest.mark.cpu
 def test_two_sums_in_the_order_of_threads():
     @cuda.jit
     def kernel(x, total):
