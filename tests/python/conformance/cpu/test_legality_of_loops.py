@@ -16,18 +16,39 @@ def values(seed, *shape, dtype=np.float32):
 LARGEST = 2**63 - 1
 
 
-def test_a_loop_up_to_the_largest_integer_ends():
-    """Only the end is tested: the clamped bound loses iterations so near the largest integer."""
-
+@pytest.mark.parametrize("below", [0, 1, 15, 5000])
+def test_a_loop_up_to_the_largest_integer(below):
     @cuda.jit
     def kernel(first, n, out):
         t = cuda.threadIdx.x
         for i in range(first + t, n, 16):
-            out[t] += i - first
-        out[t + 64] = 1
+            out[t, 0] += 1
+            out[t, 1] = i
 
-    out = launch(kernel, 1, 64, LARGEST - 200, LARGEST - 5, np.zeros(128, np.int64))[2]
-    np.testing.assert_array_equal(out[64:], 1)
+    n = LARGEST - below
+    run(kernel, 1, 64, n - 195, n, np.zeros((64, 2), np.int64))
+
+
+def test_a_loop_from_the_least_to_the_largest_integer():
+    @cuda.jit
+    def kernel(first, n, out):
+        t = cuda.threadIdx.x
+        for i in range(first + t, n, cuda.blockDim.x * 2**50):
+            out[t, 0] += 1
+            out[t, 1] = i
+
+    run(kernel, 1, 32, -LARGEST, LARGEST, np.zeros((32, 2), np.int64))
+
+
+def test_a_step_that_wraps():
+    @cuda.jit
+    def kernel(n, out):
+        t = cuda.threadIdx.x
+        for i in range(t, n, cuda.blockDim.x * (2**59 - 1)):
+            out[t, 0] += 1
+            out[t, 1] = i
+
+    run(kernel, 1, 32, -100, np.zeros((32, 2), np.int64))
 
 
 def test_a_first_index_that_falls_along_x():

@@ -38,6 +38,8 @@ pub(crate) struct Strided {
     pub bound: ExprId,
     /// The most by which the first value of a thread exceeds that of the first thread of the block.
     pub most_above_first: i64,
+    /// The sum of an index below the bound and the step may exceed the largest integer, where the counter saturates.
+    pub may_overflow: bool,
     /// The body without the exit test and the increment.
     pub rest: Block,
 }
@@ -45,9 +47,42 @@ pub(crate) struct Strided {
 /// The largest [`Strided::most_above_first`]: bounds that are so near the largest integer occur in no program.
 const MAX_ABOVE_FIRST: i64 = 1 << 32;
 
-/// The largest constant factor of a step. Bounds are clamped to the largest integer less the step: with a step that is
-/// not small compared with it, such a loop would lose its last iteration.
-const MAX_STEP: i128 = 1 << 32;
+/// The most bits of a step: a step that wraps may be negative.
+const MAX_STEP_BITS: u32 = 62;
+
+/// The bits of the number of threads of a block, and of the number of blocks of a launch that ends within days.
+const THREADS_BITS: u32 = 10;
+const BLOCKS_BITS: u32 = 38;
+
+/// The most bits of a step with which a loop from the least to the largest integer does not end within hours.
+const MAX_FINE_STEP_BITS: u32 = 20;
+
+/// The deepest expression of a step that is analyzed.
+const MAX_DEPTH: u32 = 16;
+
+/// A positive integer: the product of a constant with extents of the block and the grid, or a sum of such products.
+struct Extents {
+    /// The value if all extents are one.
+    factor: i128,
+    /// The largest exponents of the extents of the block, and those of the extents of the grid.
+    exponents: [[u32; 3]; 2],
+}
+
+impl Extents {
+    /// A number of bits such that the integer is less than two to the power of it.
+    fn bits(&self) -> u32 {
+        let [threads, blocks] = self.exponents.map(|of| of.into_iter().max().unwrap_or(0));
+        let factor = u128::BITS - self.factor.unsigned_abs().leading_zeros();
+        factor + threads * THREADS_BITS + blocks * BLOCKS_BITS
+    }
+
+    /// A factor, with the exponents of two such integers combined.
+    fn combined(&self, other: &Self, factor: Option<i128>, exponent: impl Fn(u32, u32) -> u32) -> Option<Self> {
+        let (a, b) = (self.exponents, other.exponents);
+        let exponents = std::array::from_fn(|of| std::array::from_fn(|axis| exponent(a[of][axis], b[of][axis])));
+        Some(Self { factor: factor?, exponents })
+    }
+}
 
 /// A grid-stride loop and the path to it.
 pub(crate) struct Candidate {
@@ -171,12 +206,13 @@ impl Search<'_> {
             return None;
         }
         let most_above_first = MAX_THREADS as i64;
-        Some(Strided { local, init, first, step: by, op, bound, most_above_first, rest: rest.to_vec() })
+        let rest = rest.to_vec();
+        Some(Strided { local, init, first, step: by, op, bound, most_above_first, may_overflow: true, rest })
     }
 
     fn strided(&self, list: &[Stmt], at: usize, body: &[Stmt], step: &[Stmt]) -> Option<Strided> {
         let strided = self.parts(list, at, body, step)?;
-        let Strided { init, first, bound, .. } = strided;
+        let Strided { init, first, step: by, bound, .. } = strided;
         // A uniform local has one value. Loops whose parts are computed after the first index have not been measured.
         let mut changes = vec![false; self.function.locals.len()];
         for_each_stmt(&list[init..=at], &mut |stmt| {
@@ -191,6 +227,12 @@ impl Search<'_> {
         if !same(bound) {
             return None;
         }
+        let may_overflow = self.function.locals[strided.local].counts && !forms.is_small(bound);
+        let is_fine = self.extents(by, MAX_DEPTH).is_some_and(|by| by.bits() <= MAX_FINE_STEP_BITS);
+        if !legal!("grid_stride.first-or-step", !may_overflow || is_fine || forms.is_small(first)) {
+            return None;
+        }
+        let strided = Strided { may_overflow, ..strided };
         if along_x {
             return Some(strided);
         }
@@ -321,7 +363,7 @@ impl Search<'_> {
         matches!(self.kind(id), ExprKind::Local(read) if *read == local)
     }
 
-    /// The value that `sum` adds to `local`, if it is positive and has no large constant factor.
+    /// The value that `sum` adds to `local`, if it is positive.
     fn increment(&self, local: LocalId, sum: ExprId) -> Option<ExprId> {
         let ExprKind::Binary(BinaryOp::Add, a, b) = *self.kind(sum) else { return None };
         let by = match (self.reads(a, local), self.reads(b, local)) {
@@ -333,24 +375,35 @@ impl Search<'_> {
     }
 
     fn positive(&self, id: ExprId) -> bool {
-        self.constant_factor(id, 16).is_some_and(|factor| legal!("grid_stride.small-step", factor <= MAX_STEP))
+        self.extents(id, MAX_DEPTH).is_some_and(|by| legal!("grid_stride.small-step", by.bits() <= MAX_STEP_BITS))
     }
 
-    /// The value of a positive integer if all extents of the block and of the grid in it are one. `None` if it may not
-    /// be positive.
-    fn constant_factor(&self, id: ExprId, depth: u32) -> Option<i128> {
+    /// The parts of a positive integer. `None` if it may not be positive.
+    fn extents(&self, id: ExprId, depth: u32) -> Option<Extents> {
         let depth = depth.checked_sub(1)?;
-        let of = |id: ExprId| self.constant_factor(id, depth);
+        let of = |id: ExprId| self.extents(id, depth);
+        let extent = |of: usize, axis: u8| {
+            let mut exponents = [[0; 3]; 2];
+            exponents[of][usize::from(axis)] = 1;
+            Extents { factor: 1, exponents }
+        };
         let is_wide = self.function.exprs[id].ty == Type::I64;
         match self.function.class(id) {
-            Class::Leaf(Leaf::Const(Const::Int(value))) => {
-                legal!("grid_stride.positive-step", value > 0).then_some(value)
+            Class::Leaf(Leaf::Const(Const::Int(factor))) => {
+                legal!("grid_stride.positive-step", factor > 0).then_some(Extents { factor, exponents: [[0; 3]; 2] })
             }
-            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(_) | SpecialRegister::GridDim(_))) => Some(1),
+            Class::Leaf(Leaf::Special(SpecialRegister::BlockDim(axis))) => Some(extent(0, axis)),
+            Class::Leaf(Leaf::Special(SpecialRegister::GridDim(axis))) => Some(extent(1, axis)),
             Class::Leaf(Leaf::Local(local)) => of(self.fixed.value(local)?),
             Class::Arith(Arith::Convert(a)) if is_wide && self.function.exprs[a].ty == Type::I32 => of(a),
-            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if is_wide => of(a)?.checked_add(of(b)?),
-            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) if is_wide => of(a)?.checked_mul(of(b)?),
+            Class::Arith(Arith::Binary(BinaryOp::Add, a, b)) if is_wide => {
+                let (a, b) = (of(a)?, of(b)?);
+                a.combined(&b, a.factor.checked_add(b.factor), u32::max)
+            }
+            Class::Arith(Arith::Binary(BinaryOp::Mul, a, b)) if is_wide => {
+                let (a, b) = (of(a)?, of(b)?);
+                a.combined(&b, a.factor.checked_mul(b.factor), |a, b| a + b)
+            }
             Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => None,
         }
     }

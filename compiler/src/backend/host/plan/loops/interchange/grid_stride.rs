@@ -18,6 +18,8 @@
 //!   `z`, or is a sum of thread indices with positive factors, such as `threadIdx.y` or
 //!   `threadIdx.y * blockDim.x + threadIdx.x`;
 //! - the step is positive;
+//! - no sum overflows: if the bound may be near the largest integer, the pass subtracts a uniform number from the index
+//!   and from the bound where it compares them, which is zero for all other bounds;
 //! - each iteration runs the increment, and the induction variable is not read after the loop.
 //!
 //! Pays if the bound is uniform and the loop has no other exit and no barrier: otherwise it needs masks.
@@ -39,7 +41,7 @@ use crate::{
         plan_ir::{CountMasks, Stride},
     },
     ir::{
-        BinaryOp, Block, Class, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
+        BinaryOp, Block, Class, CompareOp, Const, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
         SpecialRegister, Stmt, StmtKind, Type, UnaryOp, for_each_stmt,
     },
     source::Span,
@@ -98,7 +100,7 @@ fn rewrite(
     loop_: Strided,
     (fixed, alike): (&Rematerializable, &[bool]),
 ) -> Stride {
-    let Strided { local, init, first, step, op, bound, most_above_first, rest } = loop_;
+    let Strided { local, init, first, step, op, bound, most_above_first, may_overflow, rest } = loop_;
     let span = list[index].span;
     let name = function.locals[local].name.clone();
     let new = |suffix: &str| Local::new(format!("{name}.{suffix}"), LocalKind::Variable, Type::I64);
@@ -133,17 +135,19 @@ fn rewrite(
     }
     let lowest = build.first_of_block(first, fixed);
     let step = build.copy(step);
-    let (bound, limit) = if legal!("grid_stride.clamped-bound", !build.function.locals[local].counts) {
-        (bound, None)
-    } else {
-        build.limit(bound, step, most_above_first)
-    };
+    // The counter of a `range` saturates. A tested index that may overflow is shifted down, and so is the bound.
+    let shift =
+        (!legal!("grid_stride.shifted-bound", !may_overflow)).then(|| build.shift(bound, step, most_above_first));
+    let read_shift = shift.map(|(local, _)| local);
+    let bound = build.shifted(bound, read_shift);
+    let lowest = build.shifted(lowest, read_shift);
     let bound_again = build.copy(bound);
     let lowest_now = build.i64(ExprKind::Binary(BinaryOp::Add, lowest, offset_read));
     let more = build.bool(ExprKind::Compare(op, lowest_now, bound_again));
     let none = build.bool(ExprKind::Unary(UnaryOp::Not, more));
     let offset_read = build.read(offset);
-    let now = build.i64(ExprKind::Binary(BinaryOp::Add, own_read, offset_read));
+    let own_shifted = build.shifted(own_read, read_shift);
+    let now = build.i64(ExprKind::Binary(BinaryOp::Add, own_shifted, offset_read));
     let runs = build.bool(ExprKind::Compare(op, now, bound));
     let zero = build.i64(ExprKind::Const(Const::Int(0)));
     let by = build.copy(step);
@@ -157,9 +161,9 @@ fn rewrite(
     list[init].kind = StmtKind::Assign(own, first);
     list[index].kind = StmtKind::Loop { body, step };
     list.insert(index, stmt(StmtKind::Assign(offset, zero)));
-    if let Some((limit, value)) = limit {
-        function.locals[limit].offset = !of_bound.is_empty();
-        list.insert(index, stmt(StmtKind::Assign(limit, value)));
+    if let Some((shift, value)) = shift {
+        function.locals[shift].offset = !of_bound.is_empty();
+        list.insert(index, stmt(StmtKind::Assign(shift, value)));
     }
     Stride { offset, step: by }
 }
@@ -183,16 +187,29 @@ impl Build<'_> {
         self.push(kind, Type::BOOL)
     }
 
-    /// Clamps a bound so that first index plus offset reaches it before the sum overflows, for a first index that exceeds
-    /// that of the first thread by at most `above`. Returns a read of a new local, and the local with its value.
-    fn limit(&mut self, bound: ExprId, step: ExprId, above: i64) -> (ExprId, Option<(LocalId, ExprId)>) {
-        let local = Local::new("limit", LocalKind::Variable, Type::I64);
-        let local = self.function.locals.push(local);
-        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - i128::from(above))));
-        let step = self.copy(step);
-        let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, step));
-        let value = self.i64(ExprKind::Binary(BinaryOp::Min, bound, most));
-        (self.read(local), Some((local, value)))
+    /// A new local, and its value: a number by which an index and its bound are smaller when they are compared. It is
+    /// zero unless the sum of an index below the bound and the step may exceed the largest integer, for a first index
+    /// that exceeds that of the first thread by at most `above`.
+    fn shift(&mut self, bound: ExprId, step: ExprId, above: i64) -> (LocalId, ExprId) {
+        let local = self.function.locals.push(Local::new("shift", LocalKind::Variable, Type::I64));
+        let above = i128::from(above);
+        let most = self.i64(ExprKind::Const(Const::Int(i128::from(i64::MAX) - above)));
+        let by = self.copy(step);
+        let most = self.i64(ExprKind::Binary(BinaryOp::Sub, most, by));
+        let bound = self.copy(bound);
+        let is_large = self.bool(ExprKind::Compare(CompareOp::Gt, bound, most));
+        let above = self.i64(ExprKind::Const(Const::Int(above)));
+        let by = self.copy(step);
+        let distance = self.i64(ExprKind::Binary(BinaryOp::Add, above, by));
+        let zero = self.i64(ExprKind::Const(Const::Int(0)));
+        (local, self.i64(ExprKind::Select(is_large, distance, zero)))
+    }
+
+    /// A value less the value of [`Self::shift`].
+    fn shifted(&mut self, value: ExprId, shift: Option<LocalId>) -> ExprId {
+        let Some(shift) = shift else { return value };
+        let shift = self.read(shift);
+        self.i64(ExprKind::Binary(BinaryOp::Sub, value, shift))
     }
 
     fn read(&mut self, local: LocalId) -> ExprId {
