@@ -195,6 +195,13 @@ LOCKSTEP = {
                     a[j] += a[j + 1]
             a[k % 12] += 1
     """,
+    "a load that no thread makes": """
+        for k in range(n):
+            if x[0, i] > 100:
+                for j in range(k * 1000000000, k * 1000000000 + 9):
+                    a[j % 12] += x[0, j]
+            a[k % 12] += 1
+    """,
     "a division that some threads run": """
         d = abs(x[0, i]) % 3
         for k in range(n):

@@ -57,6 +57,23 @@ def test_a_corner_of_every_third_thread(flag):
     run(kernel, 1, 64, flag, 30, np.zeros(64, np.float32))
 
 
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_corner_of_a_32_bit_index(flag):
+    @cuda.jit(typing="numpy")
+    def kernel(flag, m, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        if (flag > np.int32(0)) & (np.int32(t) < m):
+            return
+        part[t] = t
+        cuda.syncthreads()
+        out[t] = part[t] + 1
+
+    out = np.zeros(64, np.float32)
+    kernel[1, 64](np.int32(flag), np.int32(30), out)
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < 30 * flag, 0, np.arange(64) + 1))
+
+
 # --- divisions --------------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +145,84 @@ def test_an_index_of_two_factors():
 
     for block in (96, 128, 64):
         run(kernel, 24, block, values(14, 30, 200), 100, np.zeros(3000, np.float32))
+
+
+def test_a_quotient_beside_another_sum_of_the_index():
+    @cuda.jit
+    def kernel(x, n, ahead, out, other):
+        i = cuda.grid(1)
+        j = cuda.blockIdx.x * cuda.blockDim.x + (cuda.threadIdx.x + ahead)
+        if i < out.size:
+            out[i] = x[i // n, i % n]
+            other[j] = x[i // n, i % n] + 1
+
+    for block in (96, 128):
+        run(kernel, 24, block, values(14, 30, 200), 100, 5, np.zeros(2000, np.float32), np.zeros(4000, np.float32))
+
+
+# --- scaled -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_index_of_the_iteration_before():
+    @cuda.jit
+    def kernel(x, scale, out):
+        part = cuda.shared.array(64, np.float32)
+        t = cuda.threadIdx.x
+        at = (t - 40) * scale
+        for k in range(3):
+            part[t] = x[at]
+            at = (t + 5 + k) * scale
+            cuda.syncthreads()
+            out[t] += part[63 - t] * (k + 1)
+            cuda.syncthreads()
+        out[t] += x[at] * 10
+
+    run(kernel, 1, 64, values(1, 300), 3, np.zeros(64, np.float32))
+
+
+# --- merge_blocks, split_rows -----------------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_index_that_wraps_in_32_bits():
+    @cuda.jit(typing="numpy")
+    def kernel(ahead, out):
+        own = np.int64(cuda.threadIdx.x + ahead)
+        i = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + own
+        out[cuda.grid(1)] = i
+
+    ahead, i = np.int32(2**31 - 40), np.arange(4096)
+    out = np.zeros(4096, np.int64)
+    kernel[64, 64](ahead, out)
+    np.testing.assert_array_equal(out, i // 64 * 64 + ((i % 64).astype(np.int32) + ahead).astype(np.int64))
+
+
+def test_rows_of_threads_that_wait_for_each_other():
+    @cuda.jit
+    def kernel(a, b, out):
+        part = cuda.shared.array(512, np.int64)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        total = 0
+        for k in range(y + 1):
+            total += a[y, k] * b[k, x]
+        part[y * 32 + x] = total
+        cuda.syncthreads()
+        out[y, x] = total + part[(15 - y) * 32 + x]
+
+    a, b = values(21, 16, 16, dtype=np.int32), values(22, 16, 32, dtype=np.int32)
+    run(kernel, 1, (32, 16), a, b, np.zeros((16, 32), np.int64))
+
+
+def test_rows_of_threads_with_lanes():
+    @cuda.jit
+    def kernel(a, b, out):
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        total = 0
+        for k in range(y + 1):
+            total += a[y, k] * b[k, x]
+        out[y, x] = total * 100 + cuda.laneid
+
+    a, b = values(23, 16, 16, dtype=np.int32), values(24, 16, 16, dtype=np.int32)
+    run(kernel, 1, (16, 16), a, b, np.zeros((16, 16), np.int64))
 
 
 # --- guards -----------------------------------------------------------------------------------------------------------

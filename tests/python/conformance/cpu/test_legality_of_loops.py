@@ -73,6 +73,15 @@ def test_a_loop_that_counts_down_by_a_step_of_the_block():
     run(kernel, 1, 32, 20, np.zeros((32, 300), np.float32))
 
 
+def test_an_index_of_32_bits():
+    @cuda.jit
+    def kernel(x, n, out):
+        for i in range(cuda.threadIdx.x, n, np.int32(64)):
+            out[i] += x[i]
+
+    run(kernel, 1, 64, values(4, 300), np.int32(300), np.zeros(300, np.float32))
+
+
 # --- distribute -------------------------------------------------------------------------------------------------------
 
 

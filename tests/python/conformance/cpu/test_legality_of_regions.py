@@ -4,6 +4,7 @@ without one condition of `tests/legality/conditions.txt`."""
 import numpy as np
 import pytest
 from harness import launch, run
+from host_memory import AtTheEnd
 from weft import cuda
 
 
@@ -391,6 +392,61 @@ def test_a_conditional_sum_of_loaded_values():
     flags = np.arange(64, dtype=np.int32) % 2
     at = np.where(flags > 0, np.arange(64), 1 << 40)
     run(kernel, 1, 64, flags, at, np.arange(64, dtype=np.int32) % 7, np.zeros(8, np.int32))
+
+
+def test_a_conditional_count_beside_private_copies():
+    @cuda.jit
+    def kernel(x, counts, far, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            if x[i] > 3:
+                cuda.atomic.add(counts, 2, 1)
+            if x[i] > 100:
+                cuda.atomic.add(far, 10_000_000_000, 1)
+            if i == 0:
+                out[0] = far[1]
+
+    x = values(56, 16000, dtype=np.int32)
+    run(kernel, 64, 256, x, np.zeros(8, np.int32), np.arange(8, dtype=np.int32), np.zeros(1, np.int32))
+
+
+def test_an_array_of_counts_that_is_read():
+    @cuda.jit
+    def kernel(x, counts, other, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            cuda.atomic.add(counts, x[i], 1)
+            if i == 0:
+                cuda.atomic.add(other, 3, 5)
+                out[0] = other[3]
+
+    x = values(57, 16000, dtype=np.int32) % 8
+    run(kernel, 64, 256, x, np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(1, np.int32))
+
+
+# --- next_iteration ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.cpu
+def test_an_address_of_the_next_iteration_past_the_end():
+    @cuda.jit
+    def kernel(b, starts, out):
+        tile = cuda.shared.array((16, 16), np.float32)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        total = np.float32(0)
+        for k in range(starts.size):
+            start = starts[k]
+            tile[ty, tx] = b[start + ty, cuda.blockIdx.x * 16 + tx]
+            cuda.syncthreads()
+            for j in range(16):
+                total += tile[j, tx]
+            cuda.syncthreads()
+        out[ty, cuda.blockIdx.x * 16 + tx] = total
+
+    b, starts = values(58, 40, 32), np.array([3, 20])
+    at_the_end, out = AtTheEnd(starts), np.zeros((16, 32), np.float32)
+    kernel[2, (16, 16)](b, at_the_end, out)
+    np.testing.assert_array_equal(out, np.broadcast_to(b[3:19].sum(0) + b[20:36].sum(0), (16, 32)))
 
 
 def test_a_tile_that_some_threads_leave_out():
