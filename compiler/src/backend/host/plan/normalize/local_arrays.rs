@@ -17,19 +17,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_artifact::Scalar;
-
 use crate::{
-    backend::host::plan::analysis::structure::sole_values,
+    backend::host::plan::analysis::{array_elements::element, structure::sole_values},
     ir::{
         Arena, Block, ConstantArray, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt,
         StmtKind, Type, for_each_expr, for_each_stmt, for_each_stmt_mut,
     },
-    normalize::{
-        drop_unread::drop_assignments,
-        fold_constants::{Values, known_value},
-        unroll,
-    },
+    normalize::{drop_unread::drop_assignments, unroll},
 };
 
 /// Most elements of an array that becomes locals.
@@ -141,7 +135,7 @@ impl Uses<'_> {
         for stmt in block {
             match stmt.kind {
                 StmtKind::Store { pointer, value, .. } => {
-                    self.access(pointer, self.function.exprs[value].ty.scalar(), in_loop);
+                    self.access(pointer, in_loop);
                     self.expr(value, in_loop);
                 }
                 // A local that only holds the array's address: its reads are resolved.
@@ -166,67 +160,33 @@ impl Uses<'_> {
 
     fn expr(&mut self, id: ExprId, in_loop: bool) {
         if let ExprKind::Load(pointer, _) = self.function.exprs[id].kind {
-            return self.access(pointer, self.function.exprs[id].ty.scalar(), in_loop);
+            return self.access(pointer, in_loop);
         }
-        self.others.extend(self.place(id).map(|(array, _)| array));
+        self.others.extend(element(self.function, self.sole, id).map(|at| at.array));
         self.function.exprs[id].kind.operands().into_iter().for_each(|operand| self.expr(operand, in_loop));
     }
 
-    /// A load or a store of a value of type `elem`.
-    fn access(&mut self, pointer: ExprId, elem: Option<Scalar>, in_loop: bool) {
-        let Some((array, index)) = self.place(pointer) else { return self.expr(pointer, in_loop) };
-        let declared = &self.function.local_arrays[array];
-        let is_whole = legal!("local_arrays.same-type", elem == Some(declared.elem)) && declared.len <= MAX_ELEMENTS;
-        let index = index.and_then(|index| u64::try_from(index).ok());
-        match index.filter(|&index| is_whole && legal!("local_arrays.in-bounds", index < declared.len)) {
+    /// The pointer of a load or a store.
+    fn access(&mut self, pointer: ExprId, in_loop: bool) {
+        let Some(at) = element(self.function, self.sole, pointer) else { return self.expr(pointer, in_loop) };
+        let is_small = self.function.local_arrays[at.array].len <= MAX_ELEMENTS;
+        match at.constant(self.function).and_then(|index| u64::try_from(index).ok()).filter(|_| is_small) {
             Some(index) => {
-                self.accesses.insert(pointer, (array, index));
+                self.accesses.insert(pointer, (at.array, index));
                 if in_loop {
-                    self.in_loops.insert(array);
+                    self.in_loops.insert(at.array);
                 }
             }
             None => {
-                self.others.insert(array);
+                self.others.insert(at.array);
                 self.expr(pointer, in_loop);
             }
         }
     }
 
-    fn sole_value(&self, local: LocalId) -> Option<ExprId> {
-        self.sole.get(local.index()).copied().flatten()
-    }
-
     /// The array, if a local holds the address of it or of an element only.
     fn address(&self, local: LocalId, value: ExprId) -> Option<LocalArrayId> {
-        if self.sole_value(local) == Some(value) { self.place(value).map(|(array, _)| array) } else { None }
-    }
-
-    /// The array into which a pointer points, and the index of the element if it is a constant.
-    fn place(&self, pointer: ExprId) -> Option<(LocalArrayId, Option<i128>)> {
-        match self.function.exprs[pointer].kind {
-            ExprKind::LocalBase(array) => Some((array, Some(0))),
-            ExprKind::Local(local) => self.place(self.sole_value(local)?),
-            ExprKind::Offset { base, index, scale } => {
-                let (array, first) = self.place(base)?;
-                let index = known_value(self.function, &Values::new(), index)
-                    .filter(|_| legal!("local_arrays.unscaled", scale == 1));
-                Some((array, first.zip(index).and_then(|(first, index)| first.checked_add(index))))
-            }
-            ExprKind::ByteOffset { base, .. } | ExprKind::Convert(base) => {
-                self.place(base).map(|(array, _)| (array, None))
-            }
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Load(..)
-            | ExprKind::Wrap { .. }
-            | ExprKind::Math(..)
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared => None,
-        }
+        let is_sole = self.sole.get(local.index()).copied().flatten() == Some(value);
+        if is_sole { element(self.function, self.sole, value).map(|at| at.array) } else { None }
     }
 }

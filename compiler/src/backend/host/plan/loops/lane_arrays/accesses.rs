@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_artifact::Scalar;
-
 use crate::{
-    backend::host::plan::{analysis::structure::sole_values, plan_ir::Refusal},
+    backend::host::plan::{
+        analysis::{array_elements::element, structure::sole_values},
+        plan_ir::Refusal,
+    },
     ir::{
         BinaryOp, Block, Class, ExprId, ExprKind, Function, LocalArrayId, LocalId, Stmt, StmtKind, Type,
         for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt,
@@ -76,7 +77,7 @@ impl Search<'_> {
         for stmt in block {
             match stmt.kind {
                 StmtKind::Store { pointer, value, .. } => {
-                    self.access(pointer, self.function.exprs[value].ty.scalar(), stmt.span)?;
+                    self.access(pointer, stmt.span)?;
                     self.expr(value, stmt.span)?;
                 }
                 StmtKind::Assign(local, value) if self.holds_address(local, value) => {
@@ -104,9 +105,9 @@ impl Search<'_> {
 
     fn expr(&mut self, id: ExprId, span: Span) -> Result<(), Refusal> {
         if let Class::Load(pointer) = self.function.class(id) {
-            return self.access(pointer, self.function.exprs[id].ty.scalar(), self.function.exprs[id].span);
+            return self.access(pointer, self.function.exprs[id].span);
         }
-        if !legal!("lane_arrays.only-elements", self.element(id).is_none()) {
+        if !legal!("lane_arrays.only-elements", element(self.function, &self.sole, id).is_none()) {
             return Err(Refusal::ArrayEscapes(span));
         }
         for operand in self.function.exprs[id].kind.operands() {
@@ -115,60 +116,21 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A load or a store of a value of type `elem`.
-    fn access(&mut self, pointer: ExprId, elem: Option<Scalar>, span: Span) -> Result<(), Refusal> {
-        let Some((array, terms)) = self.element(pointer) else {
-            return self.expr(pointer, span);
-        };
-        if !legal!("lane_arrays.same-type", elem == Some(self.function.local_arrays[array].elem)) {
-            return Err(Refusal::ArrayEscapes(span));
-        }
+    /// The pointer of a load or a store.
+    fn access(&mut self, pointer: ExprId, span: Span) -> Result<(), Refusal> {
+        let Some(at) = element(self.function, &self.sole, pointer) else { return self.expr(pointer, span) };
+        let Some(terms) = at.terms else { return Err(Refusal::ArrayEscapes(span)) };
         for &(index, _) in &terms {
             self.expr(index, span)?;
         }
-        self.found.elements.insert(pointer, (array, terms));
+        self.found.elements.insert(pointer, (at.array, terms));
         Ok(())
     }
 
     /// Whether a local holds only an address that each of its reads may compute again.
     fn holds_address(&self, local: LocalId, value: ExprId) -> bool {
-        self.sole[local.index()] == Some(value) && self.is_constant(value)
-    }
-
-    /// Whether a pointer is an element of an array at constant indices.
-    fn is_constant(&self, pointer: ExprId) -> bool {
-        self.element(pointer)
-            .is_some_and(|(_, terms)| terms.iter().all(|&(index, _)| self.function.int(index).is_some()))
-    }
-
-    /// The element that a pointer points to, if it points into an array of the thread.
-    fn element(&self, pointer: ExprId) -> Option<Element> {
-        match self.function.exprs[pointer].kind {
-            ExprKind::LocalBase(array) => Some((array, Vec::new())),
-            ExprKind::Local(local) => {
-                let value = self.sole.get(local.index()).copied().flatten()?;
-                if self.is_constant(value) { self.element(value) } else { None }
-            }
-            ExprKind::Offset { base, index, scale } => {
-                let (array, mut terms) = self.element(base)?;
-                terms.push((index, scale));
-                Some((array, terms))
-            }
-            ExprKind::Const(_)
-            | ExprKind::Special(_)
-            | ExprKind::Unary(..)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Select(..)
-            | ExprKind::Load(..)
-            | ExprKind::Wrap { .. }
-            | ExprKind::Math(..)
-            | ExprKind::Convert(_)
-            | ExprKind::ByteOffset { .. }
-            | ExprKind::SharedBase(_)
-            | ExprKind::ConstBase(_)
-            | ExprKind::DynamicShared => None,
-        }
+        let at = element(self.function, &self.sole, value);
+        self.sole[local.index()] == Some(value) && at.is_some_and(|at| at.constant(self.function).is_some())
     }
 }
 
