@@ -82,6 +82,23 @@ def test_an_index_of_32_bits():
     run(kernel, 1, 64, values(4, 300), np.int32(300), np.zeros(300, np.float32))
 
 
+def test_an_index_that_some_iterations_keep():
+    @cuda.jit
+    def kernel(y, out, n):
+        i = cuda.threadIdx.x
+        left = y[i]
+        while i < n:
+            if left > 0:
+                left -= 1
+                if left > 3:
+                    continue
+                out[i] += 7
+            out[i] += left + 10
+            i += 64
+
+    run(kernel, 1, 64, np.abs(values(3, 300, dtype=np.int64)), np.zeros(300, np.int64), 300)
+
+
 # --- distribute -------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@ without one condition of `tests/legality/conditions.txt`."""
 
 import numpy as np
 import pytest
-from harness import launch, run
+from harness import launch, module, run
 from host_memory import AtTheEnd
 from weft import cuda
 
@@ -422,6 +422,36 @@ def test_an_array_of_counts_that_is_read():
 
     x = values(57, 16000, dtype=np.int32) % 8
     run(kernel, 64, 256, x, np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(1, np.int32))
+
+
+# --- promote_scalars --------------------------------------------------------------------------------------------------
+
+LONG = "\n".join(f"    s = s * 3 + a[i] * {k}\n    if s > 1000: s -= 999" for k in range(60))
+PEEK = f"""
+import numpy as np
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def peek(a, i):
+    s = np.float32(0)
+{LONG}
+    return s
+
+
+@cuda.jit
+def kernel(x, n, out):
+    i = cuda.grid(1)
+    total = np.float32(0)
+    for k in range(n):
+        out[i] += x[k, i]
+        total += peek(out, i) + peek(x[0], i)
+    out[i] += total
+"""
+
+
+def test_an_accumulator_that_a_function_reads():
+    run(module(PEEK).kernel, 1, 64, values(59, 9, 64), 9, np.zeros(64, np.float32), rtol=1e-3)
 
 
 # --- next_iteration ---------------------------------------------------------------------------------------------------
