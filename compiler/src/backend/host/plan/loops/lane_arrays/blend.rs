@@ -8,17 +8,14 @@
 //!     total += t
 //! ```
 //!
-//! Legal if the statements access no other memory than arrays of lanes, and divide no integers by values that may be zero.
+//! Legal if the statements access no other memory than arrays of lanes. (A division of an integer by zero is zero.)
 //! The indices of lanes that do not run the statements may be any value, so they are clamped to the array.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     analysis::for_each_mention,
-    backend::host::plan::{
-        analysis::{liveness::Uses, structure::counter},
-        loops::lane_arrays::lockstep::may_trap,
-    },
+    backend::host::plan::analysis::{liveness::Uses, structure::counter},
     ir::{
         BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, Function, Local, LocalArrayId, LocalId, LocalKind, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr,
@@ -89,8 +86,7 @@ fn is_safe(function: &Function, root: ExprId) -> bool {
     for_each_expr(function, root, &mut |id| {
         is_safe &= match function.class(id) {
             Class::Load(pointer) => legal!("lane_arrays.blended-loads", element(function, pointer).is_some()),
-            Class::Arith(_) => legal!("lane_arrays.blended-divisions", !may_trap(function, id)),
-            Class::Leaf(_) | Class::Address { .. } => true,
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } => true,
         };
     });
     is_safe

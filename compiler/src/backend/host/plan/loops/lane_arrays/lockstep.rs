@@ -13,10 +13,9 @@ use crate::{
         structure::{counter, induction_variable},
     },
     ir::{
-        BinaryOp, Block, Class, ExprId, ExprKind, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr,
-        for_each_expr_of_block, for_each_stmt,
+        Block, Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block,
+        for_each_stmt,
     },
-    normalize::fold_constants::is_division,
 };
 
 /// Highest trip count of a loop that stays in the code of a thread and is unrolled.
@@ -95,7 +94,7 @@ impl<'a> Lockstep<'a> {
                 Class::Leaf(Leaf::Const(_)) => true,
                 Class::Leaf(Leaf::Local(local)) => function.params.contains(&local) || self.uniform.contains(&local),
                 Class::Leaf(Leaf::Special(register)) => register.is_of_block(),
-                Class::Arith(_) => legal!("lane_arrays.uniform-divisions", !may_trap(function, id)),
+                Class::Arith(_) => true,
                 Class::Leaf(Leaf::Base(_)) | Class::Address { .. } | Class::Load(_) => false,
             };
         });
@@ -248,15 +247,6 @@ fn is_short_loop(function: &Function, before: &[Stmt], body: &Block, (counter, l
     let is_small = (1..=MAX_SHORT_TRIP_COUNT).contains(&trip_count)
         && exprs * usize::try_from(trip_count).unwrap_or(usize::MAX) <= MAX_SHORT_EXPRS;
     is_small && !has_loop && !escapes(&body[1..]).any()
-}
-
-/// Whether an operation may divide integers by zero, or by a value that overflows.
-pub(super) fn may_trap(function: &Function, id: ExprId) -> bool {
-    let expr = &function.exprs[id];
-    let is_int = expr.ty.scalar().is_none_or(weft_artifact::Scalar::is_int);
-    let divides = is_division(&expr.kind) || matches!(expr.kind, ExprKind::Binary(BinaryOp::Div | BinaryOp::Pow, ..));
-    let by = expr.kind.operands().into_iter().last().and_then(|by| function.int(by));
-    is_int && divides && by.is_none_or(|by| by <= 0)
 }
 
 fn collect<'a>(

@@ -78,14 +78,15 @@ impl Lowering<'_, '_> {
                 StmtKind::Assign(..) | StmtKind::Store { .. } => self.pending.push(stmt.clone()),
                 StmtKind::If { cond, then, otherwise } if is_early_return(then, otherwise) => {
                     let may_return = predicate.is_none() && self.lockstep.is_guard_of_rest(self.function, *cond);
-                    if !legal!("lane_arrays.guarded-return", may_return) {
+                    // Other returns would need masks.
+                    if !may_return {
                         return Err(Refusal::Return(stmt.span));
                     }
                     self.flush(predicate, stmt.span, out);
                     out.push(stmt.clone());
                 }
                 StmtKind::If { cond, then, otherwise } if self.stays_whole(stmt, predicate.is_some()) => {
-                    if !legal!("lane_arrays.no-jump", !escapes(then).any() && !escapes(otherwise).any()) {
+                    if escapes(then).any() || escapes(otherwise).any() {
                         return Err(Refusal::Divergent(Divergence::Branch(self.function.exprs[*cond].span)));
                     }
                     self.pending.push(stmt.clone());
