@@ -102,10 +102,9 @@ fn stream(rows: &Rows<'_>, pointer: ExprId) -> Option<Stream> {
     let is_known = locals(rows, index, &mut before, MAX_LOCALS);
     let roots = || before.iter().filter_map(|&local| plan.fixed.value(local)).chain([index]);
     let by_block = roots().any(|root| asks_for_block(function, root));
-    (legal!("next_block.known-address", is_known)
-        && by_block
-        && legal!("next_block.no-fault", roots().all(|root| rows.is_harmless(root))))
-    .then_some(Stream { pointer, size: elem.size_bytes(), before })
+    // A prefetch of any address is harmless, but one of an address that is not known is wasted.
+    (is_known && by_block && legal!("next_block.no-fault", roots().all(|root| rows.is_harmless(root))))
+        .then_some(Stream { pointer, size: elem.size_bytes(), before })
 }
 
 /// Whether two addresses are known to be in the same cache line or in neighboring ones.
