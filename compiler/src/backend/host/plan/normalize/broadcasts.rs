@@ -175,9 +175,7 @@ impl<'a> Intervals<'a> {
                     self.loops.pop();
                     self.unite(end, before_step);
                     let end = self.list(step, before_step);
-                    if !legal!("broadcasts.back-edge", false) {
-                        self.unite(end, here);
-                    }
+                    self.unite(end, here);
                     here = after;
                 }
                 StmtKind::Break | StmtKind::Continue => {

@@ -98,8 +98,7 @@ impl Convert<'_> {
         for stmt in then.iter().chain(otherwise) {
             let StmtKind::Assign(local, value) = stmt.kind else { return false };
             cost += 1;
-            let local = &self.function.locals[local];
-            pure &= matches!(local.ty, Type::Scalar(_)) && legal!("if_convert.no-counter", !local.counts);
+            pure &= matches!(self.function.locals[local].ty, Type::Scalar(_));
             for_each_expr(self.function, value, &mut |id| match self.function.class(id) {
                 Class::Leaf(_) => {}
                 Class::Arith(arith) => {
@@ -254,9 +253,9 @@ pub(crate) fn extrema(function: &mut Function) {
         let ExprKind::Compare(op, a, b) = function.exprs[cond].kind else { continue };
         let ty = function.exprs[id].ty;
         let is_int = ty.scalar().is_some_and(Scalar::is_int) && ty != Type::BOOL && function.exprs[a].ty == ty;
-        // A program may load a value twice on purpose, to see another thread's store in between.
+        // Spin loops load a value twice on purpose, to see another thread's store in between.
         let loads = any_expr(function, cond, &|kind| matches!(kind, ExprKind::Load(..)));
-        if !legal!("extrema.integer", is_int) || !legal!("extrema.no-load", !loads) {
+        if !legal!("extrema.integer", is_int) || loads {
             continue;
         }
         let (same_order, swapped) =
