@@ -13,10 +13,9 @@
 //! statements. The first is the copy that `domain/steady_state` makes, for the threads that are near no border; its
 //! loops can be interchanged. The second is the original body for all other threads ([`SplitBy::ExcludedRange`](crate::backend::host::plan::plan_ir::SplitBy)).
 //!
-//! Legal if neither part leaves the body by a jump and the guards consist of parameters and registers alone, so that
-//! they can be tested before anything is assigned.
+//! Legal if the guards consist of parameters and registers alone, so that they can be tested before anything is assigned.
 //!
-//! Pays if loops are interchanged only after the split, or if the loops of the steady state have fewer branches than
+//! Pays if neither part leaves the body by a jump, which would need masks, and if loops are interchanged only after the split, or if the loops of the steady state have fewer branches than
 //! those of the original body. (Vector code would execute these branches under a mask in each iteration.)
 
 use std::collections::BTreeMap;
@@ -88,7 +87,7 @@ fn divided(function: &Function, body: &Block, passes: Passes) -> Option<(Functio
     peeler.peel(&mut segment);
     (passes.find_steady_state)(&mut peeler, &mut segment);
     let Piece { guard: inner, body: mut inside } = segment.split.take()?.pieces.pop()?;
-    if !legal!("boundary.no-jump", !escapes(&inside).any() && !escapes(&segment.body).any()) {
+    if escapes(&inside).any() || escapes(&segment.body).any() {
         return None;
     }
     let all = segment.guard.take().unwrap_or_default();

@@ -234,10 +234,11 @@ fn named_anywhere(body: &[Stmt]) -> HashMap<LocalId, Option<ExprId>> {
     named
 }
 
-/// How a value changes from thread to thread; a value that may wrap counts as [`Form::Other`].
+/// How a value changes from thread to thread. A value with unit stride that may wrap counts as [`Form::Other`]: the test
+/// before a row would fail if it does.
 fn form(peeler: &Peeler<'_>, id: ExprId) -> Form {
     peeler.with_forms(|forms| match forms.form(id) {
-        Form::Step if !legal!("scaled.no-wrap", !forms.wraps(id)) => Form::Other,
+        Form::Step if forms.wraps(id) => Form::Other,
         form @ (Form::Same | Form::Step | Form::Other) => form,
     })
 }
