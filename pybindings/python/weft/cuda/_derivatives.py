@@ -457,7 +457,7 @@ def _differentiable(name: str, kernel: Any) -> Any:
         msg = f"{name}() takes a kernel, not {given!r}"
         raise TypeError(msg)
     if interprets_kernels():
-        msg = "derivatives of kernels are compiled: they do not run in Python's interpreter"
+        msg = "derivatives of kernels are compiled: they do not run in Python's interpreter; set WEFT_DEVICE=cpu"
         raise NotImplementedError(msg)
     return kernel
 

@@ -22,6 +22,7 @@ CASES = [
     call("cuda.device_array(3, 'f4', None, 'K')", "TypeError|ValueError", "order", "'C' or 'F'"),
     call("cuda.device_array(3, dype='f4')", "TypeError", "dype"),
     call("cuda.device_array((4,), 'f4', strides=(3.5,))", "TypeError", "strides|float"),
+    call("cuda.device_array((4,), 'f4', strides=(-4,))", "NotImplementedError", "strides", "view"),
     call("cuda.device_array((4,), 'f4', strides=(4, 4))", "ValueError|TypeError", "strides|dimension"),
     call("cuda.device_array(3, 'f4', stream='s')", "TypeError", "stream"),
     call("cuda.pinned_array(-2)", "ValueError", "-2|negative"),

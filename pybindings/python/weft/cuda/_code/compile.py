@@ -419,7 +419,7 @@ def compile_all(
 
 def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
     if output not in ("ptx", "ltoir"):
-        msg = f"Unsupported output type: {output}; 'ptx' and 'ltoir' are known"
+        msg = f"Unsupported output type: {output}; pass output='ptx' or output='ltoir'"
         raise NotImplementedError(msg)
     if forceinline and output != "ltoir":
         msg = "Can only designate forced inlining in LTO-IR"
@@ -428,10 +428,10 @@ def _check(output: str, abi: str, *, device: bool, forceinline: bool) -> None:
         msg = "Cannot force-inline kernels"
         raise ValueError(msg)
     if abi not in ("c", "numba"):
-        msg = f"Unsupported ABI: {abi}; 'c' and 'numba' are known"
+        msg = f"Unsupported ABI: {abi}; pass abi='c' or abi='numba'"
         raise NotImplementedError(msg)
     if abi == "c" and not device:
-        msg = "The C ABI is not supported for kernels"
+        msg = "The C ABI is not supported for kernels: pass abi='numba', or device=True for a device function"
         raise NotImplementedError(msg)
 
 

@@ -66,7 +66,7 @@ class LinkableCode:
             msg = "teardown_callback must be callable"
             raise TypeError(msg)
         if nrt:
-            msg = "nrt=True: weft does not have Numba's runtime (NRT) to link"
+            msg = "nrt=True: weft does not have Numba's runtime (NRT) to link; leave nrt out"
             raise NotImplementedError(msg)
         self.setup_callback = setup_callback
         self.teardown_callback = teardown_callback

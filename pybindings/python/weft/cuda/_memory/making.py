@@ -112,7 +112,7 @@ def layout_of(shape: Any, dtype: Any, strides: Any, order: str) -> tuple[list[in
     else:
         steps = _steps(strides, extents)
         if any(step < 0 for step in steps):
-            msg = "negative strides are not supported in a new array"
+            msg = f"a new array has no negative strides ({strides=}): make it without, and take a view such as x[::-1]"
             raise NotImplementedError(msg)
     last = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True) if extent)
     if last + element.itemsize >= 1 << 63 or any(step >= 1 << 63 for step in steps):

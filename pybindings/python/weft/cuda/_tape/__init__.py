@@ -110,7 +110,7 @@ class Tape:
             Kernels run in Python's interpreter.
         """
         if _weft.interprets_kernels():
-            msg = "derivatives of kernels are compiled: they do not run in Python's interpreter"
+            msg = "derivatives of kernels are compiled: they do not run in Python's interpreter; set WEFT_DEVICE=cpu"
             raise NotImplementedError(msg)
         if self._records or self._done:
             msg = "the tape has recorded already: make another one with `cuda.tape()`"
