@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use weft_artifact::Scalar;
+
 use crate::ir::{
     Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
@@ -46,9 +48,13 @@ pub(super) fn wide_values(function: &Function) -> BTreeSet<LocalId> {
     }
 }
 
-/// Whether an expression is computed from such locals or thread indices. A value loaded from an address computed from
-/// them does not count.
+/// Whether an integer is computed from such locals or thread indices. A value loaded from an address computed from them
+/// does not count.
 pub(super) fn is_wide(function: &Function, wide: &BTreeSet<LocalId>, id: ExprId) -> bool {
+    // A float that becomes an index is converted to 32 bits if it is clamped to them.
+    if function.exprs[id].ty.scalar().is_some_and(Scalar::is_float) {
+        return false;
+    }
     match function.class(id) {
         Class::Leaf(Leaf::Special(_)) => true,
         Class::Leaf(Leaf::Local(local)) => wide.contains(&local),

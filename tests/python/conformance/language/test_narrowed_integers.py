@@ -127,3 +127,21 @@ def arms(steps, out):
 def test_short_arms():
     steps = RNG.integers(-8, 8, 40).astype(np.int64)
     run(arms, 1, 8, steps, np.zeros((8, 4), np.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clamped_floats_as_indices(dtype):
+    @cuda.jit
+    def binned(x, scale, table, out):
+        i = cuda.grid(1)
+        if i < x.size:
+            column = min(max(int(x[i] * scale), 0), 31)
+            row = max(min(int(x[i]), 30), -1) + 1
+            out[i] = table[column] * 100 + table[row] + column
+
+    x = np.array(
+        [np.nan, np.inf, -np.inf, 1e30, -1e30, 2.0**31, -(2.0**31) - 5, 2.0**33 + 3, -0.5, 30.99, 31, 32], dtype
+    )
+    x = np.concatenate([x, RNG.uniform(-40, 40, 500).astype(dtype)])
+    table = RNG.permutation(32)
+    run(binned, 4, 128, x, dtype(0.9), table, np.zeros(x.size, np.int64))
