@@ -46,6 +46,39 @@ impl Polynomial {
         }
     }
 
+    /// The coefficient of a product of atoms, which are sorted.
+    pub(crate) fn coefficient(&self, atoms: &[u32]) -> i128 {
+        self.0.get(atoms).copied().unwrap_or(0)
+    }
+
+    /// The quotient and the rest of a division by an atom. No term of the rest has the atom.
+    pub(crate) fn divided_by(&self, atom: u32) -> (Self, Self) {
+        let (mut quotient, mut rest) = (Self::default(), Self::default());
+        for (atoms, &coefficient) in &self.0 {
+            let mut others = atoms.clone();
+            match others.iter().position(|&one| one == atom) {
+                Some(at) => {
+                    others.remove(at);
+                    quotient.0.insert(others, coefficient);
+                }
+                None => {
+                    rest.0.insert(others, coefficient);
+                }
+            }
+        }
+        (quotient, rest)
+    }
+
+    /// The quotient of a division of all coefficients by a number, and the rest of the constant; `None` if another
+    /// coefficient is not divisible.
+    pub(crate) fn divided_by_constant(&self, by: i128) -> Option<(Self, i128)> {
+        let (terms, constant) = self.clone().split();
+        let is_divisible = terms.0.values().all(|coefficient| coefficient % by == 0);
+        let quotients = terms.0.into_iter().map(|(atoms, coefficient)| (atoms, coefficient / by));
+        let all = quotients.chain([(Vec::new(), constant.div_euclid(by))]);
+        is_divisible.then(|| (Self::from_terms(all), constant.rem_euclid(by)))
+    }
+
     /// The sum of the other terms, and the constant.
     pub(crate) fn split(mut self) -> (Self, i128) {
         let constant = self.0.remove([].as_slice()).unwrap_or(0);
@@ -77,7 +110,8 @@ impl Polynomial {
         Some(all)
     }
 
-    fn is_small(&self) -> bool {
+    /// Whether it is small enough for an analysis.
+    pub(crate) fn is_small(&self) -> bool {
         self.0.len() <= MAX_TERMS && self.0.keys().all(|atoms| atoms.len() <= MAX_FACTORS)
     }
 }

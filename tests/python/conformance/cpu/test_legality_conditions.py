@@ -114,16 +114,37 @@ def test_a_branch_around_a_load_past_the_end():
     def kernel(x, out):
         i = cuda.grid(1)
         if i < out.size:
-            value = np.float32(0)
+            value = np.uint8(0)
             if i < x.size:
                 value = x[i]
             out[i] = value * 2
 
-    x = AtTheEnd(values(12, 40))
-    out = np.zeros(9000, np.float32)
-    kernel[36, 256](x, out)
+    x = AtTheEnd(values(12, 40, dtype=np.uint8))
+    out = np.zeros(50000, np.uint8)
+    kernel[200, 256](x, out)
     cuda.synchronize()
-    np.testing.assert_array_equal(out[:40], values(12, 40) * 2)
+    np.testing.assert_array_equal(out[:40], values(12, 40, dtype=np.uint8) * 2)
+    assert not out[40:].any()
+
+
+def test_a_bound_of_an_index_that_wraps():
+    @cuda.jit
+    def kernel(x, distance, out):
+        i = cuda.grid(1)
+        # For all threads but the first, the sum is negative.
+        if i < out.size and distance >= 0 and i + distance < x.size:
+            value = np.uint8(0)
+            if out[i] > 4:
+                value = x[i]
+            out[i] = value
+
+    x = AtTheEnd(values(13, 40, dtype=np.uint8))
+    out = np.zeros(50000, np.uint8)
+    out[1:40] = 9
+    kernel[200, 256](x, 2**63 - 1, out)
+    cuda.synchronize()
+    np.testing.assert_array_equal(out[1:40], values(13, 40, dtype=np.uint8)[1:])
+    assert not out[40:].any()
 
 
 def test_selects_of_floats_are_no_minima():

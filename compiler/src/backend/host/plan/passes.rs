@@ -486,7 +486,7 @@ pub(crate) const PASSES: &[Pass] = &[
         optional: true,
         feature: Some("if-conversion"),
         when: optimizes,
-        run: |cx| if_convert::convert(&mut cx.function, &mut cx.body),
+        run: convert_branches,
         why_here: "after unroll; before the flags, of which it makes values",
     },
     Pass {
@@ -878,6 +878,10 @@ fn unroll_short(cx: &mut Cx) {
         unroll::write_out_short(&mut cx.function, &cx.plan.module.constants, &mut cx.body);
         cx.plan.record.add_unrolled(&before, &cx.body);
     }
+}
+
+fn convert_branches(cx: &mut Cx) {
+    if_convert::convert(&cx.plan.module, &mut cx.function, &mut cx.body, cx.options.vectors.masks);
 }
 
 fn sink_exit_values(cx: &mut Cx) {

@@ -12,6 +12,7 @@ pub(crate) mod gathers;
 pub(crate) mod grid_stride_loops;
 pub(crate) mod guarded;
 pub(crate) mod histograms;
+pub(crate) mod in_bounds;
 pub(crate) mod liveness;
 pub(crate) mod recurrences;
 pub(crate) mod source_lines;

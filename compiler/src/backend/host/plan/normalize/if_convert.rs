@@ -7,19 +7,35 @@
 //!                                               $b = select $c, $b, $b'
 //! ```
 //!
-//! Legal if the arms consist of assignments of scalars whose values have no loads. Excluded are divisions, remainders,
-//! powers and math functions, which cost more than a branch, and loop counters whose additions saturate.
+//! Legal if the arms consist of assignments of scalars, whose loads are in bounds also for threads for which the
+//! condition does not hold ([`in_bounds`](crate::backend::host::plan::analysis::in_bounds)). Excluded are divisions,
+//! remainders, powers and math functions, which cost more than a branch, and loop counters whose additions saturate.
 //!
 //! Profitable because LLVM then sees a thread loop without control flow. LLVM converts some branches itself, but makes
-//! a `switch` of `if` and `elif` over one value, and does not vectorize loops with a `switch`.
+//! a `switch` of `if` and `elif` over one value, and does not vectorize loops with a `switch`. A load under a condition
+//! is a masked load; where the CPU has none for the type, LLVM does not vectorize the loop. A branch with loads stays if
+//!
+//! - its condition is uniform;
+//! - a load is neither uniform nor contiguous: LLVM would gather elements that few threads may need;
+//! - the CPU has masked loads for the type, which access no memory that no thread needs, unless LLVM would make a
+//!   `switch` of the branch, and the load is from memory that the threads access in any case.
 
 use weft_artifact::Scalar;
 
 use crate::{
-    analysis::{Rematerializable, any_expr, for_each_mention, same},
+    analysis::{
+        Rematerializable,
+        affine::{Stride, estimated_stride, estimated_strides},
+        any_expr, for_each_mention, same,
+    },
+    backend::host::plan::analysis::{
+        block_uniformity::shared_by_block,
+        divergence::Uniformity,
+        in_bounds::{SpeculativeLoads, speculative_loads},
+    },
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, Leaf, Local, LocalId, LocalKind,
-        Stmt, StmtKind, Type, for_each_expr,
+        Module, Stmt, StmtKind, Type, for_each_expr, for_each_stmt,
     },
     source::Span,
 };
@@ -28,16 +44,23 @@ use crate::{
 /// free.
 const MAX_COST: u32 = 32;
 
+/// The cost of a load.
+const LOAD_COST: u32 = 2;
+
+/// The size in bytes from which on elements have masked loads on CPUs with AVX2.
+const MASKED_BYTES: u64 = 4;
+
 /// Most passes over a body, each of which converts the innermost branches.
 const MAX_PASSES: u32 = 8;
 
 /// Converts the short branches of a kernel's body, from the inside out.
-pub(crate) fn convert(function: &mut Function, body: &mut Block) {
+pub(crate) fn convert(module: &Module, function: &mut Function, body: &mut Block, has_masks: bool) {
     for _ in 0..MAX_PASSES {
         let fixed = Rematerializable::of(function, body);
+        let loads = Loads::of(module, function, &fixed, body, has_masks);
         let mut mentions = vec![0_u32; function.locals.len()];
         for_each_mention(function, body, &mut |local| mentions[local.index()] += 1);
-        if !(Convert { function, fixed, mentions }).list(body) {
+        if !(Convert { function, fixed, mentions, loads }).list(body) {
             return;
         }
     }
@@ -48,6 +71,66 @@ struct Convert<'a> {
     fixed: Rematerializable,
     /// How often the body mentions a local, by index, for the locals that it had at first.
     mentions: Vec<u32>,
+    /// The loads that may be made without a condition; `None` if there are none.
+    loads: Option<Loads>,
+}
+
+/// The loads of a kernel's body that may be made without the condition around them.
+struct Loads {
+    speculative: SpeculativeLoads,
+    /// Estimates of the strides of locals between threads.
+    strides: Vec<Stride>,
+    uniformity: Uniformity,
+    /// The CPU has masked loads of all types.
+    has_masks: bool,
+}
+
+impl Loads {
+    /// Analyzes a body, if a branch that only assigns locals has loads.
+    fn of(
+        module: &Module,
+        function: &Function,
+        fixed: &Rematerializable,
+        body: &[Stmt],
+        has_masks: bool,
+    ) -> Option<Self> {
+        let mut some = false;
+        for_each_stmt(body, &mut |stmt| {
+            let StmtKind::If { then, otherwise, .. } = &stmt.kind else { return };
+            for inner in then.iter().chain(otherwise) {
+                let StmtKind::Assign(_, value) = inner.kind else { return };
+                some |= any_expr(function, value, &|kind| matches!(kind, ExprKind::Load(..)));
+            }
+        });
+        some.then(|| Self {
+            speculative: speculative_loads(module, function, fixed, body),
+            strides: estimated_strides(function, body, 0, &[], &[]),
+            uniformity: shared_by_block(function, body, fixed).1,
+            has_masks,
+        })
+    }
+
+    /// Whether LLVM would not vectorize the branch around a load, and threads load few elements more without it.
+    fn pays(&self, function: &Function, cond: ExprId, (load, pointer): (ExprId, ExprId)) -> bool {
+        let Type::Ptr(element, _) = function.exprs[pointer].ty else { return false };
+        let size = element.size_bytes();
+        let has_mask = self.has_masks || size >= MASKED_BYTES;
+        let by = match estimated_stride(function, 0, &self.strides, pointer) {
+            Stride::Constant(by) => by.unsigned_abs(),
+            Stride::Undefined | Stride::Uniform | Stride::Unknown => return false,
+        };
+        if has_mask {
+            by == size && self.speculative.near.contains(&load) && is_case(function, cond)
+        } else {
+            by == size || by == 0
+        }
+    }
+}
+
+/// Whether a condition compares an integer with a constant for equality. LLVM may make a `switch` of it.
+fn is_case(function: &Function, cond: ExprId) -> bool {
+    let ExprKind::Compare(CompareOp::Eq | CompareOp::Ne, a, b) = function.exprs[cond].kind else { return false };
+    function.int(a).is_some() || function.int(b).is_some()
 }
 
 /// An arm, renamed so that each assignment has a local of its own.
@@ -71,7 +154,7 @@ impl Convert<'_> {
             }
             changed |= inside;
             let short = match &stmt.kind {
-                StmtKind::If { then, otherwise, .. } => !inside && self.is_short(then, otherwise),
+                StmtKind::If { cond, then, otherwise } => !inside && self.is_short(*cond, then, otherwise),
                 StmtKind::Assign(..)
                 | StmtKind::Store { .. }
                 | StmtKind::Op { .. }
@@ -92,8 +175,9 @@ impl Convert<'_> {
         changed
     }
 
-    fn is_short(&self, then: &[Stmt], otherwise: &[Stmt]) -> bool {
+    fn is_short(&self, cond: ExprId, then: &[Stmt], otherwise: &[Stmt]) -> bool {
         let mut cost = 0_u32;
+        let loads = self.loads.as_ref().filter(|loads| loads.uniformity.varies(self.function, cond));
         let mut pure = !(then.is_empty() && otherwise.is_empty());
         for stmt in then.iter().chain(otherwise) {
             let StmtKind::Assign(local, value) = stmt.kind else { return false };
@@ -105,7 +189,14 @@ impl Convert<'_> {
                     cost += 1;
                     pure &= is_cheap(arith);
                 }
-                Class::Address { .. } | Class::Load(_) => pure &= legal!("if_convert.no-load", false),
+                Class::Address { .. } => {}
+                Class::Load(pointer) => {
+                    cost += LOAD_COST;
+                    pure &= loads.is_some_and(|loads| {
+                        loads.pays(self.function, cond, (id, pointer))
+                            && legal!("if_convert.in-bounds", loads.speculative.in_bounds.contains(&id))
+                    });
+                }
             });
         }
         pure && cost <= MAX_COST
