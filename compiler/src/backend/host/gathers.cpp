@@ -64,6 +64,8 @@ Value *kept(IRBuilder<> &builder, Value *pointers, Value *mask, FixedVectorType 
   BasicBlock &entry = builder.GetInsertBlock()->getParent()->getEntryBlock();
   IRBuilder<> first(&entry, entry.getFirstInsertionPt());
   Value *slot = first.CreateAlloca(values->getElementType());
+  /* Tables of the math library are in an address space of constants. */
+  slot = first.CreateAddrSpaceCast(slot, pointers->getType()->getScalarType());
   return builder.CreateSelect(mask, pointers, builder.CreateVectorSplat(values->getElementCount(), slot));
 }
 
