@@ -130,6 +130,27 @@ struct HoistDivisions : llvm::PassInfoMixin<HoistDivisions> {
   }
 };
 
+/* The metadata of loops over the few threads at a boundary (`Shape::Boundary`). */
+constexpr llvm::StringLiteral of_boundary = "weft.boundary";
+
+/* Instructions of a boundary loop that LLVM vectorizes and unrolls like others. */
+constexpr size_t short_boundary = 100;
+
+/* Disables vectorization and runtime unrolling of long boundary loops: their code, with tests in each access, would
+ * take longer to compile than that of the steady state. */
+struct RollBoundaries : llvm::PassInfoMixin<RollBoundaries> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    for (llvm::Loop *loop : analyses.getResult<llvm::LoopAnalysis>(function).getLoopsInPreorder()) {
+      size_t size = 0;
+      for (const llvm::BasicBlock *block : loop->blocks()) size += block->size();
+      if (!loop->isInnermost() || size <= short_boundary || !llvm::getBooleanLoopAttribute(loop, of_boundary)) continue;
+      llvm::addStringMetadataToLoop(loop, "llvm.loop.vectorize.enable");
+      llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
+    }
+    return llvm::PreservedAnalyses::all();
+  }
+};
+
 /* Duplicates a comparison of a scalar with a constant that two selects share, such as those around the exponential
  * function. LLVM's code generator turns a shared comparison into a byte of a register, whose other bytes are from the
  * previous iteration: a false dependence. With a comparison for each select it emits masks. The second comparison is
@@ -182,7 +203,10 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipel
         keep_short_loops(*function);
     });
     builder.registerVectorizerStartEPCallback(
-        [](llvm::FunctionPassManager &first, llvm::OptimizationLevel) { first.addPass(HoistDivisions()); });
+        [](llvm::FunctionPassManager &first, llvm::OptimizationLevel) {
+          first.addPass(HoistDivisions());
+          first.addPass(RollBoundaries());
+        });
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
           last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));

@@ -51,6 +51,8 @@ pub(crate) enum Shape {
     Few,
     /// Not unrolled.
     Rolled,
+    /// Of the few threads at a boundary: if it is long, `host/passes.cpp` neither vectorizes nor unrolls it.
+    Boundary,
 }
 
 /// Annotates the loops of one LLVM context.
@@ -123,6 +125,7 @@ impl<'ctx> Parallel<'ctx> {
                 properties.push(self.node(&mut [self.text("llvm.loop.unroll.count"), few]));
             }
             Shape::Rolled => properties.push(self.node(&mut [self.text("llvm.loop.unroll.disable")])),
+            Shape::Boundary => properties.push(self.node(&mut [self.text("weft.boundary")])),
             Shape::Straight => properties.push(self.node(&mut [self.text("llvm.loop.unroll.full")])),
         }
         if !properties.is_empty() {

@@ -202,6 +202,7 @@ pub(crate) fn emit<'ctx>(
         loops: Vec::new(),
         strip: None,
         replacements: Vec::new(),
+        at_boundary: false,
         regions,
     };
     entry.declare_own()?;

@@ -122,7 +122,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
                     Body::Specialized(steady_state, how) => {
                         let (all, inner) = this.inner(&steady_state.guard, bounds)?;
                         this.part_of_row(segment, (&steady_state.body, how), row, inner)?;
-                        this.either_side(segment, row, all, inner)
+                        this.either_side(segment, row, (all, inner), true)
                     }
                 }?;
                 this.fetch_for_next_turn(segment, row, &lines)?;

@@ -55,6 +55,8 @@ pub(crate) struct KernelEmitter<'a, 'ctx> {
     pub strip: Option<Strip<'ctx>>,
     /// The replacements of loads and stores in the current iteration of a transposed loop.
     pub replacements: Vec<Replacement<'ctx>>,
+    /// The position is in a loop over the threads on either side of a steady state.
+    pub at_boundary: bool,
     /// The functions of the plan's warp regions.
     pub regions: &'a [FunctionValue<'ctx>],
 }

@@ -105,6 +105,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             loops: Vec::new(),
             strip: None,
             replacements: Vec::new(),
+            at_boundary: false,
             regions: &[],
         };
         inner.emitter.in_step = self.emitter.in_step;

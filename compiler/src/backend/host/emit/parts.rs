@@ -112,7 +112,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
     pub(crate) fn pieces_of_row(&mut self, segment: &Segment, row: Row<'ctx>, bounds: Bounds<'ctx>) -> Result<()> {
         let Some(split) = &segment.split else { return self.threads_of_row(segment, &segment.body, row, bounds) };
         match (split.by, split.pieces.as_slice()) {
-            (SplitBy::ExcludedRange | SplitBy::SteadyState, [piece]) => self.three_parts(segment, piece, row, bounds),
+            (SplitBy::ExcludedRange, [piece]) => self.three_parts(segment, piece, row, bounds, false),
+            (SplitBy::SteadyState, [piece]) => self.three_parts(segment, piece, row, bounds, true),
             (SplitBy::Bit, [lower, upper]) => {
                 self.threads_of_xor_partners(segment, &split.of, [lower, upper], row, bounds)
             }
@@ -363,12 +364,19 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
 
     /// Runs the threads `bounds` of a row in three parts: a piece for a range, such as the steady state, and the
     /// prologue and epilogue around it, which run the region's body.
-    fn three_parts(&mut self, segment: &Segment, piece: &Piece, row: Row<'ctx>, bounds: Bounds<'ctx>) -> Result<()> {
+    fn three_parts(
+        &mut self,
+        segment: &Segment,
+        piece: &Piece,
+        row: Row<'ctx>,
+        bounds: Bounds<'ctx>,
+        at_boundary: bool,
+    ) -> Result<()> {
         let (all, inner) = self.inner(&piece.guard, bounds)?;
         if !piece.body.is_empty() {
             self.threads_of_row(segment, &piece.body, row, inner)?;
         }
-        self.either_side(segment, row, all, inner)
+        self.either_side(segment, row, (all, inner), at_boundary)
     }
 
     /// The range `bounds`, and the threads in it that a guard lets through. The end of neither range precedes its
@@ -382,13 +390,14 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         Ok(((low, high), (from, self.choose("llvm.smax", from, to.into())?)))
     }
 
-    /// Runs the region's body for the threads of `low..high` that are not in `from..to`.
+    /// Runs the region's body for the threads of `low..high` that are not in `from..to`. They are few if `from..to` is a
+    /// steady state, and they are at its boundary.
     pub(crate) fn either_side(
         &mut self,
         segment: &Segment,
         row: ([IntValue<'ctx>; 2], IntValue<'ctx>),
-        (low, high): Bounds<'ctx>,
-        (from, to): Bounds<'ctx>,
+        ((low, high), (from, to)): (Bounds<'ctx>, Bounds<'ctx>),
+        at_boundary: bool,
     ) -> Result<()> {
         let int = low.get_type();
         let builder = &self.emitter.builder;
@@ -401,7 +410,10 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             let before = builder.build_int_compare(IntPredicate::EQ, side, int.const_zero(), "")?;
             let first = builder.build_select(before, low, to, "")?.into_int_value();
             let end = builder.build_select(before, from, high, "")?.into_int_value();
-            this.threads_of_row(segment, &segment.body, row, (first, end))
+            this.at_boundary = at_boundary;
+            let result = this.threads_of_row(segment, &segment.body, row, (first, end));
+            this.at_boundary = false;
+            result
         })?;
         Ok(())
     }

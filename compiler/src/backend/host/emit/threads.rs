@@ -222,6 +222,8 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
             Shape::Single
         } else if counts_only(self.emitter.function, body) {
             Shape::Few
+        } else if self.at_boundary {
+            Shape::Boundary
         } else {
             Shape::Loop
         };
