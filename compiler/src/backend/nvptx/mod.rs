@@ -123,30 +123,7 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
             passes: if request.options.opt { "default<O3>" } else { "default<O0>" },
             costs_of_ptx: request.options.opt,
             bulk: size::bulk(module, 0),
-            legalize: |cx| {
-                if cx.options.opt {
-                    loads::hoist(cx.types.context, cx.module);
-                }
-                if !Circles::of(cx.ir).is_empty() {
-                    keep(cx);
-                }
-                unread::remove(cx.module);
-                if cx.options.opt {
-                    shim::narrow_comparisons(cx.module);
-                }
-                shim::disable_unrolling(cx.module);
-                shim::look_before_spinning(cx.module);
-                absolute::rewrite(cx.types.context, cx.module)?;
-                packed::split(cx.types.context, cx.module)?;
-                if cx.options.opt {
-                    shim::pair_conversions(cx.module);
-                    shim::keep_in_branches(cx.module);
-                }
-                if cx.debug.is_some() {
-                    inlined::number(cx.types.context, cx.module);
-                }
-                Ok(())
-            },
+            legalize,
             emit: &[FileType::Assembly],
             keep_llvm: request.keep.llvm,
             unoptimized: request.keep.unoptimized,
@@ -173,6 +150,32 @@ pub(super) fn emit(module: &Module, request: &Request, number: u32, chosen: Chos
         },
     };
     Ok(Emitted { artifact, llvm: finished.llvm, asm: None })
+}
+
+/// The transformations after LLVM's passes.
+fn legalize(cx: &ModuleContext<'_, '_>) -> Result<()> {
+    if cx.options.opt {
+        loads::hoist(cx.types.context, cx.module);
+    }
+    if !Circles::of(cx.ir).is_empty() {
+        keep(cx);
+    }
+    unread::remove(cx.module);
+    if cx.options.opt {
+        shim::narrow_comparisons(cx.module);
+    }
+    shim::disable_unrolling(cx.module);
+    shim::look_before_spinning(cx.module);
+    absolute::rewrite(cx.types.context, cx.module)?;
+    packed::split(cx.types.context, cx.module)?;
+    if cx.options.opt {
+        shim::pair_conversions(cx.module);
+        shim::keep_in_branches(cx.module);
+    }
+    if cx.debug.is_some() {
+        inlined::number(cx.types.context, cx.module);
+    }
+    Ok(())
 }
 
 /// Prints the module as NVVM IR.
