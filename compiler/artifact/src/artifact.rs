@@ -164,10 +164,24 @@ impl HostWatch {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig {
-    /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, 0.
+    /// `gridDim.x`, `.y`, `.z`, `blockDim.x`, `.y`, `.z`, dynamic shared bytes, and the compute capability that the
+    /// device reports, [in one number](Self::capability_word).
     pub words: [u32; 8],
     /// The cancellation state.
     pub watch: *const HostWatch,
+}
+
+impl HostConfig {
+    /// The word for a compute capability, major and minor.
+    pub const fn capability_word((major, minor): (u32, u32)) -> u32 {
+        major << 16 | minor
+    }
+
+    /// The compute capability that the device reports.
+    pub const fn compute_capability(&self) -> (u32, u32) {
+        let [.., word] = self.words;
+        (word >> 16, word & 0xFFFF)
+    }
 }
 
 /// The argument of an entry on the host: everything that a call depends on.

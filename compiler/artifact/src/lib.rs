@@ -46,7 +46,10 @@ pub use fields::{ArgItem, Field, Which};
 pub use format::{FormatPart, format_parts};
 pub use inline_checks::{HostPage, HostSeen};
 pub use machine::MachineCode;
-pub use matrix::{MatrixKind, MatrixPart, MatrixProduct, MatrixTile, SharedMatrix, product::product as matrix_product};
+pub use matrix::{
+    MatrixKind, MatrixPart, MatrixProduct, MatrixTile, SharedMatrix,
+    product::{MatrixRules, product as matrix_product},
+};
 pub use number::{Complex, Number, Scalar};
 pub use print_ring::PrintRing;
 pub use sanitize::{AccessBits, EventKind, HostChecks, SharedArrayInfo, Site, SiteKind, Sites, Tools, Update};

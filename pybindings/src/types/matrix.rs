@@ -5,7 +5,7 @@ use pyo3::{
     prelude::*,
     types::{PyString, PyStringMethods},
 };
-use weft_artifact::{MatrixPart, MatrixTile};
+use weft_artifact::{MatrixPart, MatrixRules, MatrixTile};
 
 use super::dtype_of;
 
@@ -47,15 +47,21 @@ pub(crate) fn matrix_layout(
 }
 
 /// The bits of `c + a * b`, from those of the elements: A and C by rows, B by columns. For a tile of a warpgroup, A and C are
-/// the rows of one warp.
+/// the rows of one warp. They are those of a GPU of the compute capability.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 makes the lists")]
-pub(crate) fn matrix_product(path: &str, a: Vec<u64>, b: Vec<u64>, mut c: Vec<u64>) -> PyResult<Vec<u64>> {
+pub(crate) fn matrix_product(
+    path: &str,
+    compute_capability: (u32, u32),
+    a: Vec<u64>,
+    b: Vec<u64>,
+    mut c: Vec<u64>,
+) -> PyResult<Vec<u64>> {
     let tile = of_path(path)?;
     let [m, n, k] = tile.of_warp().shape().map(usize::from);
     if (a.len(), b.len(), c.len()) != (m * k, n * k, m * n) {
         return Err(PyValueError::new_err(format!("these are not the matrices of {path}")));
     }
-    weft_artifact::matrix_product(tile, &a, &b, &mut c);
+    weft_artifact::matrix_product(MatrixRules::of(compute_capability), tile, &a, &b, &mut c);
     Ok(c)
 }

@@ -4,7 +4,7 @@
 use std::{cell::RefCell, slice};
 
 use weft_artifact::{
-    HostContext, MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix, matrix_product as product,
+    HostContext, MatrixPart, MatrixProduct, MatrixRules, MatrixTile, Scalar, SharedMatrix, matrix_product as product,
 };
 
 use super::checks::Checking;
@@ -36,7 +36,9 @@ pub(super) unsafe extern "C" fn multiply(context: *const HostContext, code: u64,
         |cells: &[*mut u8], scalar| cells.iter().map(|cells| unsafe { read(*cells, scalar) }).collect::<Vec<_>>();
     let (a, b) = (read(&cells[..n_a], register), read(&cells[n_a..n_a + n_b], register));
     let mut c = read(&cells[n_a + n_b..], accumulator);
-    tile.multiply(&a, &b, &mut c, compute);
+    // SAFETY: the context of running code has the configuration of its launch.
+    let rules = MatrixRules::of(unsafe { (*(*context).config).compute_capability() });
+    tile.multiply(&a, &b, &mut c, |tile, a, b, c| compute(rules, tile, a, b, c));
     for (values, &cells) in c.iter().zip(&cells[n_a + n_b..]) {
         // SAFETY: the caller's cells are of this type.
         unsafe { write(cells, accumulator, values) };
@@ -92,7 +94,9 @@ unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8, (mut chec
     checked.tell(|launch, caller| launch.product_reads(caller, site, &reads.borrow()));
     // SAFETY: the caller's cells are of this type.
     let mut c: Vec<_> = accumulators.iter().map(|&cells| unsafe { read(cells, kind.accumulator()) }).collect();
-    tile.multiply_matrices(&matrices[0], &matrices[1], &mut c, compute);
+    // Only 9.0 has such products.
+    let rules = MatrixRules::Cc9;
+    tile.multiply_matrices(&matrices[0], &matrices[1], &mut c, |tile, a, b, c| compute(rules, tile, a, b, c));
     for (values, &cells) in c.iter().zip(&accumulators) {
         // SAFETY: the caller's cells are of this type.
         unsafe { write(cells, kind.accumulator(), values) };
@@ -145,17 +149,17 @@ unsafe fn write(cells: *mut u8, scalar: Scalar, values: &[u64; LANES]) {
 }
 
 /// The product of matrices, compiled for this machine's vectors.
-fn compute(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
+fn compute(rules: MatrixRules, tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
-        fn of_vectors(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
-            product(tile, a, b, c);
+        fn of_vectors(rules: MatrixRules, tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
+            product(rules, tile, a, b, c);
         }
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
             // SAFETY: the machine has these features.
-            return unsafe { of_vectors(tile, a, b, c) };
+            return unsafe { of_vectors(rules, tile, a, b, c) };
         }
     }
-    product(tile, a, b, c);
+    product(rules, tile, a, b, c);
 }

@@ -30,7 +30,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_CPU_COMPUTE_CAPABILITY",
         default: "9.0",
         allowed: "major.minor such as 9.0, from 5.0 to 12.9",
-        doc: "The compute capability that the CPU executor reports. Limits such as shared memory per block follow it.",
+        doc: "The compute capability that the CPU executor reports. Limits such as shared memory per block follow it, and the bits of products of `cuda.mma`.",
         parse: |settings, value| {
             settings.cpu_compute_capability = compute_capability(value)?;
             Some(())

@@ -129,7 +129,7 @@ pub(super) const MATRIX: &[Intrinsic] = &[
         "`mma(a, b, acc)`: the product of two matrices plus accumulators, as new accumulators. All lanes of the warp \
          must make the call, of a warpgroup all lanes of its four warps. Matrices in shared memory must be complete: a \
          barrier separates the threads that write them from the call, and the call from those that overwrite them. On \
-         the CPU, the result has the bits of a GPU of compute capability 9.0.",
+         the CPU, the result has the bits of a GPU of the compute capability that the CPU reports.",
     ),
     method(
         "weft.cuda.mma.Tile.store",

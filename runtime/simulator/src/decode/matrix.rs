@@ -52,7 +52,8 @@ fn multiply(decoder: &mut Decoder, source: &Source) -> Result<(), Error> {
     let d = elements(source, d, values)?;
     let d = d.iter().map(|element| decoder.write(element, accumulator, source.line)).collect::<Result<_, _>>()?;
     let bank = if accumulator == Type::F64 { Bank::Long } else { Bank::Word };
-    decoder.push(source, Operation::Multiply(Box::new(Multiply { tile, bank, d, a, b, c })), Class::Matrix)
+    let rules = decoder.symbols.rules;
+    decoder.push(source, Operation::Multiply(Box::new(Multiply { tile, rules, bank, d, a, b, c })), Class::Matrix)
 }
 
 /// `ldmatrix` of matrices of eight rows of 16 bytes.

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use weft_artifact::MatrixRules;
+
 use super::{defined, table::ModuleVariable};
 use crate::{
     error::Error,
@@ -34,6 +36,8 @@ pub(super) struct Symbols {
     /// The offsets of shared variables in bodies, by function and name.
     shared: HashMap<(String, String), u64>,
     pub(super) static_shared: u32,
+    /// Those of the GPU that the module is for.
+    pub(super) rules: MatrixRules,
 }
 
 fn shared_in(function: &FunctionTree) -> impl Iterator<Item = &Variable> {
@@ -57,8 +61,13 @@ fn allocate(at: &mut u64, variable: &Variable) -> u64 {
 
 impl Symbols {
     pub(super) fn of(tree: &ModuleTree) -> Result<Self, Error> {
-        let mut symbols =
-            Self { addresses: HashMap::new(), functions: HashMap::new(), shared: HashMap::new(), static_shared: 0 };
+        let mut symbols = Self {
+            addresses: HashMap::new(),
+            functions: HashMap::new(),
+            shared: HashMap::new(),
+            static_shared: 0,
+            rules: MatrixRules::of(tree.compute_capability),
+        };
         let mut at = 0;
         for variable in tree.variables.iter().filter(|v| v.space == Space::Shared && v.count.is_some()) {
             symbols.addresses.insert(variable.name.clone(), (Space::Shared, allocate(&mut at, variable)));

@@ -318,6 +318,7 @@ pub(crate) struct Vote {
 #[derive(Debug, Clone)]
 pub(crate) struct Multiply {
     pub(crate) tile: weft_artifact::MatrixTile,
+    pub(crate) rules: weft_artifact::MatrixRules,
     /// The bank of all of them.
     pub(crate) bank: Bank,
     pub(crate) d: Vec<Reg>,

@@ -29,7 +29,7 @@ pub(super) fn multiply(frame: &mut Frame, multiply: &Multiply, mask: u32) -> Res
         registers.iter().map(|register| convert::read(frame, (multiply.bank, *register))).collect()
     };
     let (a, b, mut c) = (read(&multiply.a), read(&multiply.b), read(&multiply.c));
-    multiply.tile.multiply(&a, &b, &mut c, matrix_product);
+    multiply.tile.multiply(&a, &b, &mut c, |tile, a, b, c| matrix_product(multiply.rules, tile, a, b, c));
     for (register, values) in multiply.d.iter().zip(&c) {
         convert::write(frame, (multiply.bank, *register), mask, values);
     }

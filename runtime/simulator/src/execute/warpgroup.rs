@@ -2,7 +2,7 @@
 //! theirs when they execute the instruction. A wait for products ends when all warps have executed them: then none of them reads
 //! shared memory any more.
 
-use weft_artifact::{MatrixPart, matrix_product};
+use weft_artifact::{MatrixPart, MatrixRules, matrix_product};
 
 use super::{Context, access, compare, convert, warp::Frame};
 use crate::{
@@ -102,7 +102,7 @@ pub(super) fn multiply(
     let b = matrix(MatrixPart::B, multiply.b)?;
     let read = |register: &u32| if adds == 0 { [0; 32] } else { convert::read(frame, (Bank::Word, *register)) };
     let mut d: Vec<_> = multiply.d.iter().map(read).collect();
-    tile.multiply_matrices(&a, &b, &mut d, matrix_product);
+    tile.multiply_matrices(&a, &b, &mut d, |tile, a, b, d| matrix_product(MatrixRules::Cc9, tile, a, b, d));
     for (register, values) in multiply.d.iter().zip(&d) {
         convert::write(frame, (Bank::Word, *register), mask, values);
     }

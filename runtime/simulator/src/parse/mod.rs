@@ -81,7 +81,8 @@ impl Parser {
 
     fn item(&mut self) -> Result<(), Error> {
         match self.word() {
-            ".version" | ".target" | ".address_size" => self.skip_line(),
+            ".version" | ".address_size" => self.skip_line(),
+            ".target" => self.target()?,
             ".file" => self.file()?,
             ".section" => self.section()?,
             ".visible" | ".extern" | ".weak" | ".common" => self.at += 1,
@@ -96,6 +97,19 @@ impl Parser {
                 return self.error(format!("`{other}` is not known at the level of a module"));
             }
         }
+        Ok(())
+    }
+
+    /// `.target sm_90a, debug`: the compute capability.
+    fn target(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        let name = self.word().to_owned();
+        let digits = name.strip_prefix("sm_").map(|digits| digits.trim_end_matches(|c: char| c.is_ascii_lowercase()));
+        let Some(number) = digits.and_then(|digits| digits.parse::<u32>().ok()) else {
+            return self.error(format!("`{name}` is not known as a target"));
+        };
+        self.tree.compute_capability = (number / 10, number % 10);
+        self.skip_line();
         Ok(())
     }
 

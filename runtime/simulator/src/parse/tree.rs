@@ -251,6 +251,8 @@ pub(crate) struct FunctionTree {
 /// A module.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleTree {
+    /// That of the target, major and minor.
+    pub(crate) compute_capability: (u32, u32),
     pub(crate) variables: Vec<Variable>,
     pub(crate) functions: Vec<FunctionTree>,
     /// The names of source files by the numbers that `.loc` uses.

@@ -252,7 +252,8 @@ impl LoadedKernel for CpuKernel {
         let n_blocks = n_blocks(grid);
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
         let record = self.faults.as_ref().map(|_| Box::new(Record::new()));
-        let config = [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, 0];
+        let capability = HostConfig::capability_word(self.shared.attributes.compute_capability);
+        let config = [grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, capability];
         let start = Start { config, cluster, n_blocks, is_split: parts > 1, cells, record: record.as_deref() };
         if let Some((sites, kernel)) = self.sanitized.as_deref() {
             return self.launch_checked(sites, kernel, &start, poll);

@@ -1,8 +1,8 @@
-//! Products of floats of 8 bits in a warp, as `ptxas` replaces `mma.sync` of them for compute capability 9.0: by
+//! Products of floats of 8 bits in a warp, as `ptxas` replaces `mma.sync` of them for compute capability 9.0 to 11.0: by
 //! conversions to `float16`, two products of `float16`, and an addition of the accumulator, which rounds to nearest even.
 //! The first product has the pairs of `k` whose remainder by 4 is 0 and 1, and the second one the other pairs.
 
-use super::{Decoded, Format, Formats, NAN, floats};
+use super::{CUT_OF_HALVES, Decoded, Format, Formats, NAN, floats};
 use crate::matrix::{MatrixKind, MatrixTile};
 
 /// The extent along `k` of the instruction, and of one of `float16`.
@@ -16,7 +16,7 @@ const FIELD_OF_LEAST: u32 = 6;
 /// The product of a tile, as [`super::product`].
 #[inline(always)]
 pub(super) fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
-    let of_halves = Formats { a: Format::F16, b: Format::F16, cut: 25 };
+    let of_halves = Formats { a: Format::F16, b: Format::F16, cut: CUT_OF_HALVES[1], step: STEP_OF_HALVES };
     let [_, n, k] = tile.shape().map(usize::from);
     let [a_is_e4m3, b_is_e4m3] = match tile.kind() {
         MatrixKind::E4M3 => [true, true],
@@ -36,7 +36,7 @@ pub(super) fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     for start in (0..k).step_by(STEP) {
         sums.fill(0);
         let (a, b) = (halves(a, k, start, a_is_e4m3), halves(b, k, start, b_is_e4m3));
-        floats(of_halves, [n, STEP, STEP_OF_HALVES], &a, &b, &mut sums);
+        floats(of_halves, [n, STEP], &a, &b, &mut sums);
         for (c, sum) in c.iter_mut().zip(&sums) {
             let sum = f32::from_bits(*c as u32) + f32::from_bits(*sum as u32);
             *c = u64::from(if sum.is_nan() { NAN } else { sum.to_bits() });

@@ -1,6 +1,6 @@
-//! The products of matrices that a warp computes, with the bits of a GPU of compute capability 9.0.
+//! The products of matrices that a warp computes, with the bits of a GPU of a compute capability ([`MatrixRules`]).
 //!
-//! The rules, as measured on an H100 and an H200:
+//! The rules for 9.0, as measured on an H100 and an H200:
 //!
 //! - `float16`, `bfloat16` and tf32: one instruction adds all its products and the accumulator at once. Each term is cut
 //!   toward zero at 25 bits below the largest exponent among them, the sum is exact, and it is cut to a `float32`.
@@ -11,6 +11,14 @@
 //!   ([`bytes`]).
 //! - `float64`: a fused multiply-add for each `k`, in ascending order.
 //! - Integers: exact, modulo 2^32.
+//!
+//! The rules for others are published (arXiv 2511.10909), and no GPU confirmed them for weft. They differ in the number of
+//! bits, and in how much of `k` is added at once:
+//!
+//! - 8.0 to 8.9: 24 bits, and each half of the instruction's `k` is such a sum, to which the sum of the first half is the
+//!   accumulator of the second. Floats of 8 bits (8.9) in the same way, at 13 bits as those of a warpgroup.
+//! - 10.0 to 11.0: as 9.0. `ptxas` also replaces floats of 8 bits there.
+//! - 12.0 and 12.1: as 9.0, and floats of 8 bits in one sum at 25 bits.
 //!
 //! Matrices are slices of the elements' bits: A by rows, B by columns, C by rows.
 
@@ -27,8 +35,13 @@ const NAN: u32 = 0x7FFF_FFFF;
 const INFINITY: u32 = 0x7F80_0000;
 /// The sign of a `float32`.
 const SIGN: u32 = 0x8000_0000;
-/// Bits of a `float32` that a result of floats of 8 bits does not have.
+/// Bits of a `float32` that a sum at [`CUT_OF_8`] does not have.
 const UNUSED_OF_8: u64 = (1 << 10) - 1;
+/// The bits of a sum below the largest exponent: of floats of 8 bits, before 9.0, and since.
+const CUT_OF_8: u32 = 13;
+const CUT_OF_HALVES: [u32; 2] = [24, 25];
+/// Products that are added in 32 bits without an overflow.
+const OF_WORD: usize = 16;
 /// The least exponent that terms are aligned to.
 const LOWEST: i32 = -133;
 /// The exponent of a zero, below all others.
@@ -47,27 +60,61 @@ struct Format {
     is_finite: bool,
 }
 
-/// The formats of A and B, and the number of bits below the largest exponent at which terms are cut.
+/// The GPUs whose bits products have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixRules {
+    /// Compute capability 8.0 to 8.9.
+    Cc8,
+    /// 9.0 to 11.0.
+    Cc9,
+    /// 12.0 and 12.1.
+    Cc12,
+}
+
+impl MatrixRules {
+    /// The rules of a compute capability, major and minor.
+    pub const fn of((major, _): (u32, u32)) -> Self {
+        match major {
+            0..9 => Self::Cc8,
+            9..12 => Self::Cc9,
+            12.. => Self::Cc12,
+        }
+    }
+}
+
+/// The formats of A and B, the number of bits below the largest exponent at which terms are cut, and the extent along `k`
+/// of one sum.
 #[derive(Clone, Copy)]
 struct Formats {
     a: Format,
     b: Format,
     cut: u32,
+    step: usize,
 }
 
 impl Formats {
-    fn of(kind: MatrixKind) -> Option<Self> {
-        let (a, b, cut) = match kind {
-            MatrixKind::F16 => (Format::F16, Format::F16, 25),
-            MatrixKind::BF16 => (Format::BF16, Format::BF16, 25),
-            MatrixKind::TF32 => (Format::TF32, Format::TF32, 25),
-            MatrixKind::E4M3 => (Format::E4M3, Format::E4M3, 13),
-            MatrixKind::E5M2 => (Format::E5M2, Format::E5M2, 13),
-            MatrixKind::E4M3E5M2 => (Format::E4M3, Format::E5M2, 13),
-            MatrixKind::E5M2E4M3 => (Format::E5M2, Format::E4M3, 13),
+    /// Of a tile's sums. `None` if they are not of this file, or the instruction is [replaced](bytes).
+    fn of(rules: MatrixRules, tile: MatrixTile) -> Option<Self> {
+        let kind = tile.kind();
+        let (a, b) = match kind {
+            MatrixKind::F16 => (Format::F16, Format::F16),
+            MatrixKind::BF16 => (Format::BF16, Format::BF16),
+            MatrixKind::TF32 => (Format::TF32, Format::TF32),
+            MatrixKind::E4M3 => (Format::E4M3, Format::E4M3),
+            MatrixKind::E5M2 => (Format::E5M2, Format::E5M2),
+            MatrixKind::E4M3E5M2 => (Format::E4M3, Format::E5M2),
+            MatrixKind::E5M2E4M3 => (Format::E5M2, Format::E4M3),
             MatrixKind::F64 | MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => return None,
         };
-        Some(Self { a, b, cut })
+        // Only 9.0 has instructions of a warpgroup.
+        let is_of_bytes = kind.is_of_bytes();
+        let (cut, parts) = match if tile.is_of_warpgroup() { MatrixRules::Cc9 } else { rules } {
+            MatrixRules::Cc8 => (if is_of_bytes { CUT_OF_8 } else { CUT_OF_HALVES[0] }, 2),
+            MatrixRules::Cc9 if is_of_bytes && !tile.is_of_warpgroup() => return None,
+            MatrixRules::Cc9 => (if is_of_bytes { CUT_OF_8 } else { CUT_OF_HALVES[1] }, 1),
+            MatrixRules::Cc12 => (CUT_OF_HALVES[1], 1),
+        };
+        Some(Self { a, b, cut, step: usize::from(kind.instruction()[2]) / parts })
     }
 }
 
@@ -132,13 +179,8 @@ struct Row {
 
 /// The product of a tile: `c += a * b`. The slices have the sizes of the tile's matrices.
 #[inline(always)]
-pub fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
+pub fn product(rules: MatrixRules, tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
     match tile.kind() {
-        MatrixKind::E4M3 | MatrixKind::E5M2 | MatrixKind::E4M3E5M2 | MatrixKind::E5M2E4M3
-            if !tile.is_of_warpgroup() =>
-        {
-            bytes::product(tile, a, b, c);
-        }
         MatrixKind::F16
         | MatrixKind::BF16
         | MatrixKind::TF32
@@ -146,18 +188,21 @@ pub fn product(tile: MatrixTile, a: &[u64], b: &[u64], c: &mut [u64]) {
         | MatrixKind::E5M2
         | MatrixKind::E4M3E5M2
         | MatrixKind::E5M2E4M3 => {
-            let Some(formats) = Formats::of(tile.kind()) else { return };
             let [_, n, k] = tile.shape().map(usize::from);
-            floats(formats, [n, k, usize::from(tile.kind().instruction()[2])], a, b, c);
+            match Formats::of(rules, tile) {
+                Some(formats) => floats(formats, [n, k], a, b, c),
+                None => bytes::product(tile, a, b, c),
+            }
         }
         MatrixKind::F64 => doubles(tile, a, b, c),
         MatrixKind::S8 | MatrixKind::U8 | MatrixKind::S8U8 | MatrixKind::U8S8 => integers(tile, a, b, c),
     }
 }
 
-/// The products in `float32`, of matrices of `n` columns and an extent `k`, by instructions that have `step` of it.
+/// The products in `float32`, of matrices of `n` columns and an extent `k`.
 #[inline(always)]
-fn floats(formats: Formats, [n, k, step]: [usize; 3], a: &[u64], b: &[u64], c: &mut [u64]) {
+fn floats(formats: Formats, [n, k]: [usize; 2], a: &[u64], b: &[u64], c: &mut [u64]) {
+    let step = formats.step;
     let decode = |format: Format| move |bits: &u64| Decoded::of(format, *bits);
     let a: Vec<Decoded> = a.iter().map(decode(formats.a)).collect();
     let b: Vec<Decoded> = b.iter().map(decode(formats.b)).collect();
@@ -210,7 +255,7 @@ fn special_sum(a: &[Decoded], b: &[Decoded], c: Decoded) -> Option<u32> {
     }
 }
 
-/// One instruction for a row of A and eight columns of B, if no number is infinite or NaN.
+/// One sum for a row of A and eight columns of B, if no number is infinite or NaN.
 #[inline(always)]
 fn fused(formats: Formats, a: &[Decoded], b: &[Row], c: &mut [u64]) {
     let before: [Decoded; COLUMNS] = std::array::from_fn(|column| Decoded::of(Format::F32, c[column]));
@@ -220,26 +265,32 @@ fn fused(formats: Formats, a: &[Decoded], b: &[Row], c: &mut [u64]) {
             *top = (*top).max(a.exponent + exponent);
         }
     }
-    // A product has the fraction bits of both. Its significand is below 2^(cut + 2) after the shift, so that all fit.
-    let Formats { a: of_a, b: of_b, cut } = formats;
+    // A product has the fraction bits of both. Its significand is below 2^(cut + 2) after the shift.
+    let Formats { a: of_a, b: of_b, cut, step: _ } = formats;
     let up = cut - of_a.fraction_bits - of_b.fraction_bits;
     // The accumulator's fraction is shifted to the cut.
     let (c_up, c_down) = (cut.saturating_sub(Format::F32.fraction_bits), Format::F32.fraction_bits.saturating_sub(cut));
     let unused = if c_down > 0 { UNUSED_OF_8 } else { 0 };
-    let mut sums = [0_i32; COLUMNS];
-    for (a, b) in a.iter().zip(b) {
-        let factors = b.exponent.iter().zip(&b.significand).zip(&b.sign);
-        for ((sum, top), ((exponent, significand), sign)) in sums.iter_mut().zip(top).zip(factors) {
-            let below = (top - (a.exponent + exponent)).min(31);
-            let magnitude = ((a.significand * significand) << up) >> below;
-            let sign = a.sign ^ sign;
-            *sum += (magnitude ^ sign) - sign;
+    let mut totals = [0_i64; COLUMNS];
+    for (a, b) in a.chunks(OF_WORD).zip(b.chunks(OF_WORD)) {
+        let mut sums = [0_i32; COLUMNS];
+        for (a, b) in a.iter().zip(b) {
+            let factors = b.exponent.iter().zip(&b.significand).zip(&b.sign);
+            for ((sum, top), ((exponent, significand), sign)) in sums.iter_mut().zip(top).zip(factors) {
+                let below = (top - (a.exponent + exponent)).min(31);
+                let magnitude = ((a.significand * significand) << up) >> below;
+                let sign = a.sign ^ sign;
+                *sum += (magnitude ^ sign) - sign;
+            }
+        }
+        for (total, sum) in totals.iter_mut().zip(sums) {
+            *total += i64::from(sum);
         }
     }
-    for (((out, number), top), sum) in c.iter_mut().zip(before).zip(top).zip(sums) {
+    for (((out, number), top), total) in c.iter_mut().zip(before).zip(top).zip(totals) {
         let below = (top - number.exponent + c_down.cast_signed()).min(31);
         let magnitude = (number.significand << c_up) >> below;
-        let total = i64::from(sum) + i64::from((magnitude ^ number.sign) - number.sign);
+        let total = total + i64::from((magnitude ^ number.sign) - number.sign);
         *out = u64::from(cut_to_float(total, top - cut.cast_signed())) & !unused;
     }
 }

@@ -1,16 +1,16 @@
 //! Products of single elements: the fused sum, its rounding, and special values. `tests/python/conformance/` compares
 //! whole matrices with a GPU's.
 
-use super::product;
+use super::{MatrixRules, product};
 use crate::matrix::{MatrixKind, MatrixTile};
 
 /// The first element of `a * b + c` for matrices whose first row and column are these numbers and otherwise zero.
 fn element(kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
-    element_of(32, kind, a, b, c)
+    element_of(MatrixRules::Cc9, 32, kind, a, b, c)
 }
 
-/// The same for a tile of this number of threads.
-fn element_of(threads: i128, kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
+/// The same by other rules, for a tile of this number of threads.
+fn element_of(rules: MatrixRules, threads: i128, kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> u64 {
     let [rows, n, k] = kind.instruction().map(i128::from);
     let tile = MatrixTile::new([rows * threads / 32, n, k], kind.names(), threads).expect("a tile");
     let [m, n, k] = tile.of_warp().shape().map(usize::from);
@@ -18,7 +18,7 @@ fn element_of(threads: i128, kind: MatrixKind, a: &[u64], b: &[u64], c: u64) -> 
     left[..a.len()].copy_from_slice(a);
     right[..b.len()].copy_from_slice(b);
     out[0] = c;
-    product(tile, &left, &right, &mut out);
+    product(rules, tile, &left, &right, &mut out);
     out[0]
 }
 
@@ -65,7 +65,7 @@ fn floats_of_8_bits_of_a_warpgroup_have_13_bits() {
     use MatrixKind::{E4M3, E4M3E5M2, E5M2, E5M2E4M3};
     const ONE_4: u64 = 0x38;
     const ONE_5: u64 = 0x3C;
-    let element = |kind, a: &[u64], b: &[u64], c| element_of(128, kind, a, b, c);
+    let element = |kind, a: &[u64], b: &[u64], c| element_of(MatrixRules::Cc9, 128, kind, a, b, c);
     let sum = |low: i32| float(1.0 + 2.0_f32.powi(low));
     // 2^-9 and 2^-16 are the smallest subnormal numbers.
     assert_eq!(element(E4M3, &[ONE_4, 1], &[ONE_4, ONE_4], 0), sum(-9));
@@ -118,4 +118,56 @@ fn integers_wrap() {
     assert_eq!(element(MatrixKind::U8, &[0xFF], &[0xFF], 0), 255 * 255);
     assert_eq!(element(MatrixKind::S8U8, &[0xFF], &[0xFF], 0), u64::from((-255_i32).cast_unsigned()));
     assert_eq!(element(MatrixKind::U8S8, &[0xFF], &[0xFF], 0), u64::from((-255_i32).cast_unsigned()));
+}
+
+#[test]
+fn each_half_of_k_is_a_sum_before_9() {
+    let element = |a: &[u64], b: &[u64], c| element_of(MatrixRules::Cc8, 32, F16, a, b, c);
+    // Terms are cut at 24 bits.
+    assert_eq!(element(&[ONE, 1], &[ONE, 0x3C00], 0), float(1.0));
+    assert_eq!(element(&[ONE, 1, 1], &[ONE, ONE, ONE], 0), float(1.0 + f32::EPSILON));
+    assert_eq!(element(&[ONE, 1], &[ONE, 0x3800], float(-1.0)), 0);
+    assert_eq!(element(&[ONE, 1], &[ONE, ONE], float(-1.0)), float(2.0_f32.powi(-24)));
+    // The sum of the first half is cut to a float32 before the second is added.
+    let mut a = [0; 16];
+    (a[0], a[1], a[8]) = (ONE, 1, 0xBC00);
+    assert_eq!(element(&a, &[ONE; 16], 0), 0);
+    assert_eq!(element_of(MatrixRules::Cc9, 32, F16, &a, &[ONE; 16], 0), float(2.0_f32.powi(-24)));
+    // Also tf32 with half of 8.
+    let mut a = [0; 8];
+    (a[0], a[1], a[4]) = (float(1.0), float(2.0_f32.powi(-24)), float(-1.0));
+    let ones = [float(1.0); 8];
+    assert_eq!(element_of(MatrixRules::Cc8, 32, MatrixKind::TF32, &a, &ones, 0), 0);
+    assert_eq!(element_of(MatrixRules::Cc9, 32, MatrixKind::TF32, &a, &ones, 0), float(2.0_f32.powi(-24)));
+}
+
+#[test]
+fn floats_of_8_bits_by_the_other_rules() {
+    use MatrixKind::{E4M3, E5M2};
+    const ONE_5: u64 = 0x3C;
+    let before = |kind, a: &[u64], b: &[u64], c| element_of(MatrixRules::Cc8, 32, kind, a, b, c);
+    let after = |kind, a: &[u64], b: &[u64], c| element_of(MatrixRules::Cc12, 32, kind, a, b, c);
+    let sum = |low: i32| float(1.0 + 2.0_f32.powi(low));
+    // 13 bits, and 25.
+    assert_eq!(before(E5M2, &[ONE_5, 0x08], &[ONE_5, ONE_5], 0), sum(-13));
+    assert_eq!(before(E5M2, &[ONE_5, 0x04], &[ONE_5, ONE_5], 0), float(1.0));
+    assert_eq!(after(E5M2, &[ONE_5, 0x04], &[ONE_5, ONE_5], 0), sum(-14));
+    assert_eq!(before(E4M3, &[0], &[0], float(1.0 + f32::EPSILON)), float(1.0));
+    assert_eq!(after(E4M3, &[0], &[0], float(1.0 + f32::EPSILON)), float(1.0 + f32::EPSILON));
+    // The halves of 32.
+    let mut a = [0; 32];
+    (a[0], a[1], a[16]) = (ONE_5, 0x04, 0xBC);
+    assert_eq!(before(E5M2, &a, &[ONE_5; 32], 0), 0);
+    assert_eq!(after(E5M2, &a, &[ONE_5; 32], 0), float(2.0_f32.powi(-14)));
+    // The largest sum.
+    assert_eq!(after(E4M3, &[0x7E; 32], &[0x7E; 32], 0), float(448.0 * 448.0 * 32.0));
+    assert_eq!(before(E4M3, &[0x7E; 32], &[0x7E; 32], 0), float(448.0 * 448.0 * 32.0));
+}
+
+#[test]
+fn rules_of_compute_capabilities() {
+    let of = MatrixRules::of;
+    assert_eq!([(7, 5), (8, 0), (8, 9)].map(of), [MatrixRules::Cc8; 3]);
+    assert_eq!([(9, 0), (10, 0), (10, 3), (11, 0)].map(of), [MatrixRules::Cc9; 4]);
+    assert_eq!([(12, 0), (12, 1)].map(of), [MatrixRules::Cc12; 2]);
 }

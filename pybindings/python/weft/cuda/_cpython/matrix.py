@@ -14,6 +14,7 @@ from weft.cuda._cpython import threads
 from weft.cuda._cpython.names import INT64, NAMES, meet, site
 from weft.cuda._cpython.scalars import SCALARS
 from weft.cuda._cpython.warps import ALL, Collective
+from weft.cuda._devices import get_current_device
 from weft.cuda.mma import Tile, tile
 
 TYPE_CHECKING = False
@@ -175,7 +176,7 @@ class MatrixTile:
                         matrix[row * k + at] = value
             for (row, column), value in zip(self._values_of_warp(lane), of_c, strict=True):
                 c[row * n + column] = value
-        return _weft.matrix_product(self.path, a, b, c)
+        return _weft.matrix_product(self.path, get_current_device().compute_capability, a, b, c)
 
     def store(self, array: Any, i: int, j: int, acc: tuple[Any, ...]) -> None:
         """Store accumulators."""
