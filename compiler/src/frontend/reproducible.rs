@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use weft_artifact::{MatrixProduct, Scalar};
+
 use super::Lowered;
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -88,6 +90,18 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
                     )
                 }
             }
+        }
+        Op::Multiply(MatrixProduct { tile, .. })
+            if !tile.is_of_warpgroup() && tile.kind().accumulator() == Scalar::F32 =>
+        {
+            of(
+                format!("a product of matrices of {}", tile.kind().names()[0]),
+                "tensor cores add with a number of bits that depends on the compute capability",
+                Some(
+                    "keep it if all GPUs have one compute capability, which WEFT_CPU_COMPUTE_CAPABILITY sets for the \
+                     CPU; products of float64 and of integers have the same bits everywhere",
+                ),
+            )
         }
         Op::Clock(_) => of("a clock".to_owned(), "it returns a different time on each run", None),
         Op::ActiveMask => of(

@@ -144,6 +144,7 @@ WARNED = {
     "cuda.atomic.cas(n, 0, 1, 2)": "atomic.cas is not reproducible",
     "n[i] = cuda.clock64()": "a clock is not reproducible",
     "n[i] = cuda.activemask()": "activemask is not reproducible",
+    "x[i] = T.mma(T.a(M, 0, 0), T.b(M, 0, 0), T.zeros())[0]": "a product of matrices of tf32 is not reproducible",
 }
 SILENT = [
     "cuda.atomic.add(n, 0, 1)", "cuda.atomic.max(x, 0, x[i])", "cuda.atomic.or_(n, 0, 3)", "x[i] = math.sin(x[i])",
@@ -153,6 +154,9 @@ KERNEL = """
     import math
     from weft import cuda
     from weft.cuda import coop
+    import numpy as np
+    M = np.ones((16, 16), np.float32)
+    T = cuda.mma.tile(16, 8, 8, a="tf32", b="tf32", c=np.float32)
 
     @cuda.jit({options})
     def kernel(x, n):
@@ -176,7 +180,7 @@ def test_what_cannot_be_reproducible_is_told_with_its_line(line):
     assert told.category is ReproducibilityWarning
     text = str(told.message)
     assert f"warning[E0220]: {WARNED[line]}" in text
-    assert ":9:" in text
+    assert ":12:" in text
     assert line in text
     assert warned(line, "reproducible=False") == []
 
