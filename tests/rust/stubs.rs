@@ -19,7 +19,11 @@ const STUBS: &[(&str, &str, &str)] = &[
     ("coop/block", "weft.cuda.coop.block", ""),
     ("coop/warp", "weft.cuda.coop.warp", ""),
     ("fp16", "weft.cuda.fp16", ""),
-    ("fp8", "weft.cuda.fp8", ""),
+    (
+        "fp8",
+        "weft.cuda.fp8",
+        "from weft._float8 import float8_e4m3fn as float8_e4m3fn\nfrom weft._float8 import float8_e5m2 as float8_e5m2\n",
+    ),
     ("libdevice", "weft.cuda.libdevice", ""),
     ("_random_names", "weft.cuda.random", ""),
 ];

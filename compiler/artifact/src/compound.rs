@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::{dtype::DType, number::Scalar, time::Time, vector::Vector};
+use crate::{dtype::DType, float8::Float8, number::Scalar, time::Time, vector::Vector};
 
 /// The size limit of a type: offsets and sizes must fit in the signed type of strides.
 const MAX_BYTES: u64 = i64::MAX as u64;
@@ -23,6 +23,8 @@ pub enum Compound {
     Chars(Chars),
     /// A `datetime64` or a `timedelta64`: a signed count of units. The lowest value is `NaT`.
     Time(Time),
+    /// A float of 8 bits, which kernels convert and do not compute with.
+    Float8(Float8),
 }
 
 /// A string of a fixed length; a shorter one is padded with zeros.
@@ -63,7 +65,7 @@ pub struct Nested {
 pub enum Member {
     /// A record's field, by its number.
     Field(u32),
-    /// An array's item, counted in C order; a string's character; a time's count.
+    /// An array's item, counted in C order; a string's character; a time's count; the bits of a float of 8 bits.
     Item(u64),
     /// A vector's lane.
     Lane(u8),
@@ -227,6 +229,7 @@ impl Compound {
             Self::Vector(vector) => vector.scalar().size_bytes() * u64::from(vector.lanes()),
             Self::Chars(chars) => chars.scalar().size_bytes() * u64::from(chars.len),
             Self::Time(_) => Scalar::I64.size_bytes(),
+            Self::Float8(_) => Scalar::U8.size_bytes(),
         }
     }
 
@@ -239,6 +242,7 @@ impl Compound {
             Self::Vector(_) => self.size_bytes().min(16),
             Self::Chars(chars) => chars.scalar().align_bytes(),
             Self::Time(_) => Scalar::I64.align_bytes(),
+            Self::Float8(_) => Scalar::U8.align_bytes(),
         }
     }
 
@@ -252,7 +256,7 @@ impl Compound {
                 if fits && record.size.is_multiple_of(most) { most } else { 1 }
             }
             Self::Nested(nested) => nested.dtype.access_align(),
-            Self::Vector(_) | Self::Chars(_) | Self::Time(_) => self.align_bytes(),
+            Self::Vector(_) | Self::Chars(_) | Self::Time(_) | Self::Float8(_) => self.align_bytes(),
         }
     }
 
@@ -285,6 +289,7 @@ impl Compound {
                 }
             }
             Self::Time(_) => visit(Member::Item(0), 0, DType::I64),
+            Self::Float8(_) => visit(Member::Item(0), 0, DType::U8),
         }
     }
 }
@@ -317,6 +322,7 @@ impl fmt::Display for Compound {
             Self::Vector(vector) => vector.fmt(f),
             Self::Chars(chars) => write!(f, "[{} x {}]", if chars.wide { "unichr" } else { "char" }, chars.len),
             Self::Time(time) => time.fmt(f),
+            Self::Float8(format) => format.fmt(f),
         }
     }
 }

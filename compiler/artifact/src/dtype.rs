@@ -13,6 +13,7 @@ use std::{
 
 use crate::{
     compound::{Chars, Compound, Member},
+    float8::Float8,
     number::{Number, Scalar},
 };
 
@@ -54,7 +55,11 @@ impl DType {
         match self {
             Self::Compound(id) => match id.get() {
                 Compound::Chars(chars) => Some(*chars),
-                Compound::Record(_) | Compound::Nested(_) | Compound::Vector(_) | Compound::Time(_) => None,
+                Compound::Record(_)
+                | Compound::Nested(_)
+                | Compound::Vector(_)
+                | Compound::Time(_)
+                | Compound::Float8(_) => None,
             },
             Self::Number(_) => None,
         }
@@ -107,6 +112,21 @@ impl DType {
         Some(Self::Compound(CompoundId(id)))
     }
 
+    /// The format, if it is a float of 8 bits.
+    pub fn float8(self) -> Option<Float8> {
+        match self {
+            Self::Compound(id) => match id.get() {
+                Compound::Float8(format) => Some(*format),
+                Compound::Record(_)
+                | Compound::Nested(_)
+                | Compound::Vector(_)
+                | Compound::Time(_)
+                | Compound::Chars(_) => None,
+            },
+            Self::Number(_) => None,
+        }
+    }
+
     /// The number type, if it is one.
     pub const fn number(self) -> Option<Number> {
         match self {
@@ -157,6 +177,7 @@ impl DType {
                 Compound::Vector(vector) => (vector.scalar(), u64::from(vector.lanes())),
                 Compound::Chars(chars) => (chars.scalar(), u64::from(chars.max_len())),
                 Compound::Time(_) => (Scalar::I64, 1),
+                Compound::Float8(_) => (Scalar::U8, 1),
                 Compound::Record(_) | Compound::Nested(_) => (Scalar::U8, self.size_bytes()),
             },
         }

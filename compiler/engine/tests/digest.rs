@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
-    ArgType, ArrayType, Assumptions, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Layout, MachineCode,
-    Nested, Number, Record, Scalar, Time, Tools, Vector,
+    ArgType, ArrayType, Assumptions, Chars, Class, ClassId, ClassKind, Compound, DType, Factors, Float8, Layout,
+    MachineCode, Nested, Number, Record, Scalar, Time, Tools, Vector,
 };
 use weft_compiler::{
     request::{
@@ -423,6 +423,8 @@ fn every_change_gives_another_digest() {
         with_array(ArrayType { dtype: time("datetime64[us]"), ..plain }),
         with_array(ArrayType { dtype: time("datetime64"), ..plain }),
         with_array(ArrayType { dtype: time("timedelta64[ns]"), ..plain }),
+        with_array(ArrayType { dtype: other(Compound::Float8(Float8::E4M3)), ..plain }),
+        with_array(ArrayType { dtype: other(Compound::Float8(Float8::E5M2)), ..plain }),
         taking(ArgType::None),
         taking(ArgType::Class(DType::F32)),
         taking(ArgType::Class(DType::F64)),

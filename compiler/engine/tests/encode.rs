@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Assumptions, Candidate, Chars, Class, ClassId, ClassKind, Coarsening,
-    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Record, RecordField, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField, SlotSource, SlotType,
-    SourceLocation, Time, Tools, Update, Vector,
+    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, Float8, HostEntry, Kernel, Layout, Nested, Number,
+    Numbers, Param, Record, RecordField, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField, SlotSource,
+    SlotType, SourceLocation, Time, Tools, Update, Vector,
 };
 use weft_compiler::{
     diagnostic::{Code, Diagnostic, Severity},
@@ -55,6 +55,7 @@ fn dtypes() -> Vec<DType> {
         compound(Compound::Chars(Chars::new(true, 12))),
         compound(Compound::Chars(Chars::new(false, 1))),
     ]);
+    all.extend(Float8::ALL.map(|format| compound(Compound::Float8(format))));
     all.extend(times.map(|name| compound(Compound::Time(Time::from_name(name).expect("is a type")))));
     all
 }

@@ -135,6 +135,7 @@ fn check_type(param: &Param) -> Result<(), String> {
             Compound::Vector(_) => format!("{dtype} is a vector: pass an array with one more dimension"),
             Compound::Chars(_) => format!("{dtype} is a string: pass an array of integers"),
             Compound::Time(_) => format!("{dtype} is a time: pass its count as int64"),
+            Compound::Float8(_) => format!("{dtype} is a float of 8 bits: pass its bits as uint8"),
         }),
     };
     match &param.ty {

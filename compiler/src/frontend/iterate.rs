@@ -75,6 +75,7 @@ impl<'v> Sequence<'v> {
                     | ObjectKind::VoidPointer
                     | ObjectKind::Chars
                     | ObjectKind::Time(_)
+                    | ObjectKind::Float8(_)
                     | ObjectKind::Slice
                     | ObjectKind::Group(_)
                     | ObjectKind::Matrix(_)

@@ -6,6 +6,7 @@
 use weft_artifact::{Compound, DType, Layout, Number, Scalar, Vector};
 
 use super::{
+    float8,
     lowerer::FnLowerer,
     object::ObjectKind,
     ty::ArrayTy,
@@ -43,6 +44,10 @@ impl FnLowerer<'_> {
                 Compound::Time(time) => {
                     let count = self.load_number(pointer, Scalar::I64, of, span);
                     Value::Object(ObjectKind::Time(*time), vec![count])
+                }
+                Compound::Float8(format) => {
+                    let bits = self.load_number(pointer, Scalar::U8, of, span);
+                    Value::Object(ObjectKind::Float8(*format), vec![bits])
                 }
                 Compound::Record(_) | Compound::Chars(_) => {
                     let data = Atom::Local(self.b.temp(pointer, span));
@@ -121,6 +126,7 @@ impl FnLowerer<'_> {
                     let count = self.time_as(value, *time, span);
                     count.and_then(|count| self.number(&count, Scalar::I64, span)).map(|count| vec![count])
                 }
+                Compound::Float8(format) => self.to_float8(value, *format, span).map(|bits| vec![bits]),
                 Compound::Record(_) => return self.store_record(pointer, of, value, span),
                 Compound::Chars(_) => {
                     let data = Atom::Local(self.b.temp(pointer, span));
@@ -316,7 +322,9 @@ impl FnLowerer<'_> {
         {
             let fields = super::function::count(record.fields().len(), "field");
             diagnostic = diagnostic.help(format!("store a record of this type, or a tuple with its {fields}"));
-        } else if dtype.number().is_some() {
+        } else if matches!(value, Value::Object(ObjectKind::Float8(_), _)) {
+            diagnostic = diagnostic.help(float8::HELP);
+        } else if dtype.number().is_some() || dtype.float8().is_some() {
             diagnostic = diagnostic.help("store a number");
         }
         self.report(diagnostic);

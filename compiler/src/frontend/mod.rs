@@ -16,6 +16,7 @@ mod export;
 mod expr;
 mod expression_types;
 mod fault;
+mod float8;
 mod function;
 mod iterate;
 mod lowerer;

@@ -6,7 +6,9 @@
 
 use std::{fmt, sync::Arc};
 
-use weft_artifact::{ClassId, ClassKind, DType, FaultArg, MatrixPart, MatrixTile, Scalar, SharedMatrix, Time, Vector};
+use weft_artifact::{
+    ClassId, ClassKind, DType, FaultArg, Float8, MatrixPart, MatrixTile, Scalar, SharedMatrix, Time, Vector,
+};
 
 use super::{
     print::spec::FormatPart,
@@ -44,6 +46,8 @@ pub(super) enum ObjectKind {
     Vector(Vector),
     /// A `datetime64` or `timedelta64`: the count of its units.
     Time(Time),
+    /// A float of 8 bits: its bits.
+    Float8(Float8),
     /// A string in an array, by reference like a record.
     Chars,
     /// A formatted string for `print`: its values.
@@ -239,6 +243,7 @@ impl ObjectKind {
             | Self::VoidPointer
             | Self::Chars
             | Self::Time(_)
+            | Self::Float8(_)
             | Self::Vector(_)
             | Self::Slice
             | Self::Group(_)

@@ -5,7 +5,8 @@ use std::fmt::Display;
 use weft_artifact::{Compound, DType};
 
 use super::{
-    object::Static,
+    float8,
+    object::{ObjectKind, Static},
     ty::{ArrayTy, Ty},
     value::Value,
 };
@@ -91,6 +92,7 @@ pub(super) fn instead_of_operand(value: &Value) -> Option<&'static str> {
         Value::Array(_) => Some(ELEMENTS),
         Value::Static(Static::Known(_)) => AXES.contains(&value.ty().to_string().as_str()).then_some(AXIS),
         Value::Static(Static::Function(_)) => Some("call the function: `f(x)`"),
+        Value::Object(ObjectKind::Float8(_), _) => Some(float8::HELP),
         Value::Scalar(..)
         | Value::Complex(..)
         | Value::Int(_)

@@ -141,7 +141,11 @@ impl Ty {
             ArgType::Value(DType::Number(number)) => Self::of(*number),
             ArgType::Value(DType::Compound(id)) => match id.get() {
                 Compound::Time(time) => Self::Object(ObjectKind::Time(*time), vec![Self::Scalar(Scalar::I64)]),
-                Compound::Record(_) | Compound::Nested(_) | Compound::Vector(_) | Compound::Chars(_) => Self::Poison,
+                Compound::Record(_)
+                | Compound::Nested(_)
+                | Compound::Vector(_)
+                | Compound::Chars(_)
+                | Compound::Float8(_) => Self::Poison,
             },
             ArgType::Array(array) => Self::Array(ArrayTy::of_arg(array)),
             ArgType::Tuple(items) => Self::Object(ObjectKind::Tuple, items.iter().map(Self::of_arg).collect()),
@@ -195,6 +199,7 @@ impl Ty {
                     | ObjectKind::Record
                     | ObjectKind::Pointer
                     | ObjectKind::Chars
+                    | ObjectKind::Float8(_)
                     | ObjectKind::Slice
                     | ObjectKind::Group(_)
                     | ObjectKind::Matrix(_)
@@ -453,6 +458,7 @@ impl fmt::Display for Ty {
                     ObjectKind::Weak => return items.first().map_or(Ok(()), |number| number.fmt(f)),
                     ObjectKind::Vector(vector) => return vector.fmt(f),
                     ObjectKind::Time(time) => return time.fmt(f),
+                    ObjectKind::Float8(format) => return format.fmt(f),
                     ObjectKind::Record | ObjectKind::Chars => {
                         return match items.as_slice() {
                             [Self::Array(place)] => place.dtype.fmt(f),

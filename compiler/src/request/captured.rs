@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weft_artifact::{ArrayType, ClassId, Compound, DType, Layout, MAX_LEAVES, Number, Scalar, Time, Vector};
+use weft_artifact::{ArrayType, ClassId, Compound, DType, Float8, Layout, MAX_LEAVES, Number, Scalar, Time, Vector};
 
 use super::{FunctionDef, MAX_CALL_DEPTH, Overloaded};
 use crate::source::{SourceFile, Span};
@@ -107,12 +107,16 @@ pub fn number_of_path(path: &str) -> Option<Number> {
     }
 }
 
-/// The type of a canonical path: a number's, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
+/// The type of a canonical path: a number's, a float of 8 bits, or a vector's (`weft.cuda.float32x4`, `weft.cuda.float4`).
 pub fn dtype_of_path(path: &str) -> Option<DType> {
     if let Some(number) = number_of_path(path) {
         return Some(number.into());
     }
     let (module, name) = path.rsplit_once('.')?;
+    if let Some(format) = Float8::from_name(name) {
+        let known = matches!(module, "weft.types" | "weft.cuda.types" | "weft.cuda.fp8" | "ml_dtypes");
+        return DType::intern(Compound::Float8(format)).filter(|_| known);
+    }
     let known = matches!(module, "weft.types" | "weft.cuda" | "weft.cuda.types");
     Vector::from_name(name).filter(|_| known).and_then(|vector| DType::intern(Compound::Vector(vector)))
 }

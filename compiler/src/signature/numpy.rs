@@ -3,7 +3,7 @@
 //! Only the forms that name each field with its type are read. A caller with a computed dtype passes a signature from
 //! Python instead of a string.
 
-use weft_artifact::{Chars, Compound, DType, Nested, Number, Record, Time};
+use weft_artifact::{Chars, Compound, DType, Float8, Nested, Number, Record, Time};
 
 use super::{Reader, Result, bad, count, last};
 use crate::{
@@ -98,6 +98,9 @@ fn of_text(text: &str) -> Option<DType> {
         Number::from_numpy_name(text).or_else(|| Number::from_name(text).filter(|of| of.name() == text))
     {
         return Some(number.into());
+    }
+    if let Some(format) = Float8::from_name(text) {
+        return DType::intern(Compound::Float8(format));
     }
     let text = text.strip_prefix(['<', '=', '|']).unwrap_or(text);
     let (kind, rest) = text.split_at_checked(1)?;

@@ -7,6 +7,7 @@ A scalar type is subscripted to an array type (``float32[:, ::1]``), called with
 
 from __future__ import annotations
 
+from weft._float8 import float8_e4m3fn, float8_e5m2
 from weft._numbers import *  # noqa: F403
 from weft._numbers import __all__ as _numbers
 from weft._weft import Signature, Type, as_dtype, from_dtype
@@ -488,6 +489,8 @@ __all__ = [
     "UnicodeCharSeq",
     "UnicodeType",
     "complex_domain",
+    "float8_e4m3fn",
+    "float8_e5m2",
     "integer_domain",
     "literal",
     "none",

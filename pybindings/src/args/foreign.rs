@@ -199,8 +199,8 @@ fn over(
     let object = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (tensor,))?;
     let mut array = HostArray::open(&object)?.ok_or_else(|| errors::internal(py, "a NumPy array has no buffer"))?;
     // NumPy has none: there the elements are numbers of as many bits.
-    if seen.array.dtype == DType::BF16 {
-        array.dtype = DType::BF16;
+    if seen.array.dtype == DType::BF16 || seen.array.dtype.float8().is_some() {
+        array.dtype = seen.array.dtype;
     }
     Ok((array, object.unbind()))
 }

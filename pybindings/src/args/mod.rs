@@ -580,7 +580,7 @@ pub(crate) fn bits(number: Number, value: numpy::Value) -> (u64, u64) {
     }
 }
 
-/// The dtype that an argument is: NumPy's, weft's or `ml_dtypes.bfloat16`.
+/// The dtype that an argument is: NumPy's, weft's or one of `ml_dtypes`.
 fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     if let Ok(ty) = arg.cast::<Type>() {
         return Ok(ty.get().dtype_itself());
@@ -589,8 +589,7 @@ fn class(arg: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     if classes.is_dtype(arg) {
         return numpy::of_dtype(arg);
     }
-    let number = classes.number_of_type(arg).or_else(|| numpy::is_bfloat16(arg).then_some(Number::BF16));
-    Ok(number.map(DType::from))
+    Ok(classes.number_of_type(arg).map(DType::from).or_else(|| numpy::of_ml_dtypes(arg)))
 }
 
 /// The weft type of anything that a kernel takes, as `typeof` gives it.

@@ -8,7 +8,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PySequence, PyString, PyTuple},
 };
-use weft_artifact::{ArrayType, DType, Number};
+use weft_artifact::{ArrayType, Compound, DType, Float8, Number};
 
 use super::strides;
 use crate::types::{numpy, too_many_dimensions};
@@ -148,7 +148,7 @@ fn dtype_of<'py>(
     if let Some(number) = Number::from_typestr(text) {
         return Ok(number.into());
     }
-    if text.get(1..2) != Some("V") {
+    if text.get(1..2) != Some("V") && text.get(1..) != Some("f1") {
         return numpy::dtype_of(typestr);
     }
     if let Some(descr) = descr
@@ -162,6 +162,9 @@ fn dtype_of<'py>(
     match own {
         Some(own) if numpy::import(py)?.is_dtype(&own) => numpy::dtype_of(&own),
         Some(own) if own.str()? == "torch.bfloat16" => Ok(DType::BF16),
+        Some(own) if let Some(format) = own.str()?.to_str()?.strip_prefix("torch.").and_then(Float8::from_name) => {
+            DType::intern(Compound::Float8(format)).ok_or_else(|| numpy::unsupported(format.name()))
+        }
         Some(_) | None => numpy::dtype_of(typestr),
     }
 }

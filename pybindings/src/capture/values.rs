@@ -238,8 +238,8 @@ fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<Captured>> {
                 Number::Real(_) | Number::Complex(_) => Captured::NumpyFloat(ty, number.real, number.imag),
             }));
         }
-        if numpy::is_bfloat16(value) {
-            return Ok(Some(Captured::DType(Number::BF16.into())));
+        if let Some(dtype) = numpy::of_ml_dtypes(value) {
+            return Ok(Some(Captured::DType(dtype)));
         }
         if let Some((DType::Compound(id), count)) = classes.time(value)?
             && let Compound::Time(time) = id.get()

@@ -19,7 +19,9 @@ use pyo3::{
     prelude::*,
     types::{PySlice, PyTuple, PyType},
 };
-use weft_artifact::{ArgType, ArrayType, Compound, DType, Layout, MAX_NDIM, Number, Record, RecordField, Vector};
+use weft_artifact::{
+    ArgType, ArrayType, Compound, DType, Float8, Layout, MAX_NDIM, Number, Record, RecordField, Vector,
+};
 
 /// The error for an array with too many dimensions.
 pub(crate) fn too_many_dimensions(ndim: usize) -> PyErr {
@@ -102,7 +104,8 @@ impl Type {
             return Ok(Self::of(ArgType::None));
         }
         let vector = || DType::intern(Compound::Vector(Vector::from_name(name)?));
-        match Number::from_name(name).map(DType::from).or_else(vector) {
+        let float8 = || DType::intern(Compound::Float8(Float8::from_name(name)?));
+        match Number::from_name(name).map(DType::from).or_else(vector).or_else(float8) {
             Some(dtype) => Ok(Self::of(dtype.into())),
             None => Err(PyValueError::new_err(format!("there is no type `{name}`"))),
         }
@@ -341,7 +344,7 @@ impl Type {
     }
 
     /// The kind of a type: "number", "array", "tuple", "none", "object", "member", "class", "pointer", "address" (an
-    /// untyped pointer), "optional"; or of a compound dtype: "record", "vector", "time", "chars", "nested".
+    /// untyped pointer), "optional"; or of a compound dtype: "record", "vector", "time", "float8", "chars", "nested".
     #[getter]
     fn kind(&self) -> &'static str {
         match &self.arg {
@@ -353,6 +356,7 @@ impl Type {
                     Compound::Vector(_) => "vector",
                     Compound::Chars(_) => "chars",
                     Compound::Time(_) => "time",
+                    Compound::Float8(_) => "float8",
                 },
             },
             ArgType::Array(_) => "array",

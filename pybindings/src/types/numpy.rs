@@ -13,7 +13,7 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyDict, PyString, PyTuple, PyType},
 };
-use weft_artifact::{Chars, Compound, DType, NUMBERS, Nested, Number, Record, RecordField, Scalar, Time};
+use weft_artifact::{Chars, Compound, DType, Float8, NUMBERS, Nested, Number, Record, RecordField, Scalar, Time};
 
 use crate::once::Once;
 
@@ -139,10 +139,32 @@ impl Classes {
     }
 }
 
+/// The name of a class of the package `ml_dtypes`.
+fn name_in_ml_dtypes(class: &Bound<'_, PyAny>) -> Option<String> {
+    let name = class.cast::<PyType>().ok()?.fully_qualified_name().ok()?;
+    name.to_str().ok()?.strip_prefix("ml_dtypes.").map(str::to_owned)
+}
+
 /// Whether a class is the scalar type of bfloat16 that the package `ml_dtypes` adds to NumPy.
 pub(crate) fn is_bfloat16(class: &Bound<'_, PyAny>) -> bool {
-    let name = class.cast::<PyType>().ok().and_then(|class| class.fully_qualified_name().ok());
-    name.is_some_and(|name| name == "ml_dtypes.bfloat16")
+    name_in_ml_dtypes(class).is_some_and(|name| name == "bfloat16")
+}
+
+/// The dtype of a scalar type that the package `ml_dtypes` adds to NumPy, if kernels can have its elements.
+pub(crate) fn of_ml_dtypes(class: &Bound<'_, PyAny>) -> Option<DType> {
+    let name = name_in_ml_dtypes(class)?;
+    if name == "bfloat16" {
+        return Some(DType::BF16);
+    }
+    DType::intern(Compound::Float8(Float8::from_name(&name)?))
+}
+
+/// A dtype of NumPy's that the package `ml_dtypes` has.
+fn made_by_ml_dtypes<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let package = py.import(intern!(py, "ml_dtypes")).map_err(|_| {
+        PyTypeError::new_err(format!("NumPy needs the package ml_dtypes for {name}: `pip install ml_dtypes`"))
+    })?;
+    import(py)?.dtype.bind(py).call1((package.getattr(name)?,))
 }
 
 /// The dtype that NumPy makes of anything: a scalar type, a dtype, a name.
@@ -182,10 +204,7 @@ pub(crate) enum ScalarKind {
 pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let classes = import(py)?;
     if dtype == DType::BF16 {
-        let package = py.import(intern!(py, "ml_dtypes")).map_err(|_| {
-            PyTypeError::new_err("NumPy needs the package ml_dtypes for bfloat16: `pip install ml_dtypes`")
-        })?;
-        return classes.dtype.bind(py).call1((package.getattr(intern!(py, "bfloat16"))?,));
+        return made_by_ml_dtypes(py, "bfloat16");
     }
     let id = match dtype {
         DType::Number(number) => {
@@ -214,6 +233,7 @@ pub(crate) fn dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> 
             classes.dtype.bind(py).call1((format!("{kind}{}", chars.max_len()),))
         }
         Compound::Time(_) => classes.dtype.bind(py).call1((dtype.to_string(),)),
+        Compound::Float8(format) => made_by_ml_dtypes(py, format.name()),
         Compound::Vector(_) => Err(PyTypeError::new_err(format!("{dtype} is not a NumPy dtype"))),
     }
 }
@@ -228,7 +248,8 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
     }
     if dtype.starts_with("float8_") {
         return PyTypeError::new_err(format!(
-            "arrays of dtype {dtype} are not supported; pass their bytes, viewed as uint8, and convert them by `cuda.fp8`"
+            "arrays of dtype {dtype} are not supported: floats of 8 bits are float8_e4m3fn or float8_e5m2; pass their \
+             bytes, viewed as uint8"
         ));
     }
     PyTypeError::new_err(format!("arrays of dtype {dtype} are not supported; {SUPPORTED}"))
@@ -236,7 +257,7 @@ pub(crate) fn unsupported(dtype: &str) -> PyErr {
 
 /// The supported dtypes, for messages.
 pub(crate) const SUPPORTED: &str = "an element must be a bool, an int or uint of 8 to 64 bits, a float16, bfloat16, \
-                                    float32, float64, complex64, complex128, a datetime64 or timedelta64, a string of \
+                                    float32, float64, complex64, complex128, float8_e4m3fn, float8_e5m2, a datetime64 or timedelta64, a string of \
                                     fixed length, or a record of these";
 
 /// The dtype of a NumPy dtype; `None` for one that kernels cannot have (byte-swapped ones too).
@@ -246,13 +267,14 @@ pub(crate) fn of_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         return Ok(None);
     }
     let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
-    if kind == 'V' {
-        if is_bfloat16(&dtype.getattr(intern!(py, "type"))?) {
-            return Ok(Some(DType::BF16));
-        }
-        return of_structured(dtype);
-    }
     let size: u64 = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
+    // Of `ml_dtypes`, those that NumPy has no number for are of kind `V`, and one of kind `f`.
+    if kind == 'V' || kind == 'f' && size == 1 {
+        if let Some(found) = of_ml_dtypes(&dtype.getattr(intern!(py, "type"))?) {
+            return Ok(Some(found));
+        }
+        return if kind == 'V' { of_structured(dtype) } else { Ok(None) };
+    }
     if matches!(kind, 'M' | 'm') {
         let time = Time::from_name(dtype.getattr(intern!(py, "name"))?.extract()?);
         return Ok(time.and_then(|time| DType::intern(Compound::Time(time))));

@@ -48,6 +48,11 @@ def first(out: Any, x: Any) -> None:
     out[0] = x[0]
 
 
+@cuda.jit
+def first_float8(out: Any, x: Any) -> None:
+    out[0] = np.float32(x[0])
+
+
 KINDS = {
     "versioned": Array,
     "old": lambda *args, **given: Array(*args, old=True, **given),
@@ -98,6 +103,12 @@ def test_types(make: Any) -> None:
     out = np.zeros(1)
     first[1, 1](out, make(halves, dtype=(4, 16, 1)))
     assert out[0] == 1
+    for code, name in ((10, "float8_e4m3fn"), (12, "float8_e5m2")):
+        bits = np.array([0x38 if code == 10 else 0x3C, 0], np.uint8)
+        assert str(weft.typeof(make(bits, dtype=(code, 8, 1)))) == f"array({name}, 1d, C)"
+        out = np.zeros(1, np.float32)
+        first_float8[1, 1](out, make(bits, dtype=(code, 8, 1)))
+        assert out[0] == 1
     fill[1, 1](make(np.zeros((1, 1))), 3)
     assert str(weft.typeof(make(np.zeros(())))) == "array(float64, 0d, C)"
 
@@ -105,7 +116,7 @@ def test_types(make: Any) -> None:
 def test_what_kernels_cannot_have(make: Any) -> None:
     x = np.zeros(4)
     wrong = [
-        ({"dtype": (10, 8, 1)}, TypeError, "arrays of dtype float8_e4m3fn are not supported; pass their bytes"),
+        ({"dtype": (11, 8, 1)}, TypeError, "arrays of dtype float8_e4m3fnuz are not supported: floats of 8 bits are"),
         ({"dtype": (2, 128, 1)}, TypeError, "arrays of dtype float128 are not supported"),
         ({"dtype": (3, 64, 1)}, TypeError, "arrays of dtype opaque handle are not supported"),
         ({"dtype": (99, 8, 1)}, TypeError, "arrays of dtype 99 of DLPack with 8 bits are not supported"),

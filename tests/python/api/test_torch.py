@@ -199,6 +199,29 @@ def test_gradients_are_refused_whatever_the_dtype(dtype: Any) -> None:
         weft.typeof(tensor.detach())
 
 
+@cuda.jit
+def copy_and_widen(x: Any, same: Any, wide: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        same[i] = np.float32(x[i])
+        wide[i] = np.float32(x[i])
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_floats_of_8_bits(dtype: Any) -> None:
+    bits = torch.arange(256, dtype=torch.int32).to(torch.uint8)
+    x = bits.view(dtype)
+    name = str(dtype).removeprefix("torch.")
+    assert str(weft.typeof(x)) == f"array({name}, 1d, C)"
+    same, wide = torch.zeros(256).to(dtype), torch.zeros(256)
+    copy_and_widen[1, 256](x, same, wide)
+    expected = x.float()
+    assert torch.equal(wide.isnan(), expected.isnan())
+    assert torch.equal(wide[~expected.isnan()], expected[~expected.isnan()])
+    finite = expected.isfinite()
+    assert torch.equal(same.view(torch.uint8)[finite], bits[finite])
+
+
 def refused() -> dict[str, tuple[Any, type[Exception], str]]:
     complex_ones = torch.ones(3, dtype=torch.complex64)
     return {
@@ -209,7 +232,7 @@ def refused() -> dict[str, tuple[Any, type[Exception], str]]:
         "sparse": (torch.ones(3).to_sparse(), Exception, "^argument 1"),
         "meta": (torch.ones(3, device="meta"), Exception, "^argument 1"),
         "zeros": (torch._efficientzerotensor((3,)), BufferError, "no memory"),
-        "float8": (torch.ones(3).to(torch.float8_e5m2), TypeError, "dtype float8_e5m2 are not supported"),
+        "float8": (torch.ones(3).to(torch.float8_e5m2fnuz), TypeError, "dtype float8_e5m2fnuz are not supported"),
     }
 
 

@@ -50,6 +50,10 @@ impl Feed {
                 self.tag(5);
                 self.time(*time);
             }
+            Compound::Float8(format) => {
+                self.tag(6);
+                self.text(format.name());
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use weft_artifact::{
     Access, ArgType, ArrayType, Artifact, Assumptions, Candidate, Chars, Class, ClassId, ClassKind, Coarsening,
-    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, HostEntry, Kernel, Layout, Nested, Number, Numbers,
-    Param, Record, RecordField, RuntimeSlot, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField,
+    CodeFormat, Compound, DType, Factors, Fault, FaultArg, Faults, Float8, HostEntry, Kernel, Layout, Nested, Number,
+    Numbers, Param, Record, RecordField, RuntimeSlot, Scalar, SharedArrayInfo, Site, SiteKind, Sites, Slot, SlotField,
     SlotSource, SlotType, SourceLocation, Time, TimeUnit, Tools, Update, Vector,
 };
 
@@ -169,7 +169,7 @@ impl Encode for DType {
     }
 }
 
-variants!(Compound { 0 => Record(record), 1 => Nested(nested), 2 => Vector(vector), 3 => Chars(chars), 4 => Time(time) });
+variants!(Compound { 0 => Record(record), 1 => Nested(nested), 2 => Vector(vector), 3 => Chars(chars), 4 => Time(time), 5 => Float8(format) });
 fields!(RecordField { name, dtype, offset });
 fields!(Time { is_span, unit });
 
@@ -220,6 +220,16 @@ impl Encode for Chars {
     fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (wide, len) = Encode::read(from)?;
         Ok(Self::new(wide, len))
+    }
+}
+
+impl Encode for Float8 {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.name().to_owned().write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Self::from_name(&String::read(from)?).ok_or(Malformed)
     }
 }
 

@@ -38,6 +38,9 @@ impl FnLowerer<'_> {
             let args = Args { positional: vec![(count.clone(), span)], keywords: Vec::new() };
             return self.cast(to, args, span);
         }
+        if let Some(number) = self.of_float8(&value, span) {
+            return self.cast(to, Args { positional: vec![(number, span)], keywords: Vec::new() }, span);
+        }
         let ty = value.ty();
         let cast = match to {
             Number::Real(Scalar::Bool) => return self.truth_value(value, span),

@@ -246,6 +246,7 @@ impl FnLowerer<'_> {
         if types.iter().any(Ty::is_poison) {
             return Value::Poison;
         }
+        let array = self.bits_of_float8((tile, part), array, span);
         if tile.is_of_warpgroup() {
             return self.shared_matrix(row, (tile, part), array, [i, j], span);
         }
@@ -361,7 +362,7 @@ impl FnLowerer<'_> {
     }
 
     /// An array with elements of another type of the same size.
-    fn viewed_as(&mut self, array: &ArrayValue, scalar: Scalar, span: Span) -> ArrayValue {
+    pub(in crate::frontend) fn viewed_as(&mut self, array: &ArrayValue, scalar: Scalar, span: Span) -> ArrayValue {
         let ty = ArrayTy { dtype: DType::from(Number::Real(scalar)), ..array.ty };
         let data = self.use_atom(array.data, span);
         let data = self.b.convert(data, ty.pointer(), span);

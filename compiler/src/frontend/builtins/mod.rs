@@ -52,6 +52,7 @@ use crate::{
 
 impl FnLowerer<'_> {
     pub(super) fn intrinsic(&mut self, row: &'static Intrinsic, args: Args, span: Span) -> Value {
+        let args = self.widened_float8(row, args, span);
         if let Some(value) = self.of_times(row, &args, span) {
             return value;
         }

@@ -5,6 +5,7 @@ use weft_artifact::{Compound, Conversion, DType, Number, Rank, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        float8,
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
@@ -166,6 +167,8 @@ impl FnLowerer<'_> {
                 diagnostic.note("the functions of `math` take real numbers; those of `cmath` take complex ones");
         } else if types.iter().any(|ty| matches!(ty, Ty::Object(ObjectKind::Formatted(_), _))) {
             diagnostic = diagnostic.help("f-strings and strings made with `%` can only be printed");
+        } else if types.iter().any(|ty| matches!(ty, Ty::Object(ObjectKind::Float8(_), _))) {
+            diagnostic = diagnostic.help(float8::HELP);
         } else if types.iter().any(holds_times) {
             diagnostic = diagnostic.help("use `a.view(np.int64)`: the counts of an array's dates and durations");
         }

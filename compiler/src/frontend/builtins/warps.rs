@@ -234,6 +234,7 @@ pub(super) fn is_plain(kind: &ObjectKind) -> bool {
         | ObjectKind::Weak
         | ObjectKind::Vector(_)
         | ObjectKind::Time(_)
+        | ObjectKind::Float8(_)
         | ObjectKind::Optional => true,
         ObjectKind::Record
         | ObjectKind::Pointer

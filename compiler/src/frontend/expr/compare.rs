@@ -5,6 +5,7 @@ use weft_artifact::{ClassKind, Complex, Number, Scalar};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
+        float8,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
         prelude, promote, refusals,
@@ -108,7 +109,10 @@ impl FnLowerer<'_> {
             let message = format!("`{}` cannot compare {} and {}", op.symbol(), left.ty(), right.ty());
             let diagnostic = Diagnostic::error(Code::BadOperand, span, message);
             let of_arrays = matches!(left, Value::Array(_)) || matches!(right, Value::Array(_));
-            return self.report(diagnostic.help_if(of_arrays.then_some(refusals::ELEMENTS)));
+            let of_float8 =
+                [&left, &right].iter().any(|value| matches!(value, Value::Object(ObjectKind::Float8(_), _)));
+            let help = of_arrays.then_some(refusals::ELEMENTS).or_else(|| of_float8.then_some(float8::HELP));
+            return self.report(diagnostic.help_if(help));
         };
         let ir = match op {
             CmpOp::Eq | CmpOp::Is => CompareOp::Eq,

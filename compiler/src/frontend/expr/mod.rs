@@ -285,7 +285,8 @@ impl FnLowerer<'_> {
                     UnaryOp::Not => "not",
                 };
                 let message = format!("unary `{symbol}` does not take {}", value.ty());
-                self.error(Code::BadOperand, span, message)
+                let help = refusals::instead_of_operand(&value).filter(|_| !matches!(value, Value::Array(_)));
+                self.report(Diagnostic::error(Code::BadOperand, span, message).help_if(help))
             }
         }
     }

@@ -73,6 +73,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::VoidPointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
+                | ObjectKind::Float8(_)
                 | ObjectKind::Slice
                 | ObjectKind::Group(_)
                 | ObjectKind::Matrix(_)
@@ -127,6 +128,7 @@ impl FnLowerer<'_> {
                 | ObjectKind::VoidPointer
                 | ObjectKind::Chars
                 | ObjectKind::Time(_)
+                | ObjectKind::Float8(_)
                 | ObjectKind::Slice
                 | ObjectKind::Formatted(_)
                 | ObjectKind::Closure(_)
@@ -241,8 +243,11 @@ impl FnLowerer<'_> {
         Some(Value::Array(ArrayValue { ty, data, shape, strides }))
     }
 
-    /// `float32x4(…)`: from numbers, and from smaller vectors for several lanes each.
+    /// `float32x4(…)`: from numbers, and from smaller vectors for several lanes each. `float8_e5m2(…)`: from a number.
     pub(super) fn vector(&mut self, dtype: DType, args: Args, span: Span) -> Value {
+        if let Some(format) = dtype.float8() {
+            return self.float8(format, args, span);
+        }
         let DType::Compound(id) = dtype else { return Value::Poison };
         let Compound::Vector(vector) = id.get() else {
             let diagnostic =

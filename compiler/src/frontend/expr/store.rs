@@ -418,7 +418,11 @@ fn is_element(kind: &ObjectKind, of: ArrayTy) -> bool {
         (ObjectKind::Record, Compound::Record(_)) => true,
         (kind, Compound::Record(_)) => kind.is_tuple(),
         (ObjectKind::Time(time), Compound::Time(of)) => time == of,
+        (ObjectKind::Float8(format), Compound::Float8(of)) => format == of,
         (ObjectKind::Chars, Compound::Chars(_)) => true,
-        (_, Compound::Vector(_) | Compound::Nested(_) | Compound::Time(_) | Compound::Chars(_)) => false,
+        (
+            _,
+            Compound::Vector(_) | Compound::Nested(_) | Compound::Time(_) | Compound::Chars(_) | Compound::Float8(_),
+        ) => false,
     }
 }

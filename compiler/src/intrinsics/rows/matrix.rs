@@ -103,7 +103,7 @@ pub(super) const MATRIX: &[Intrinsic] = &[
          type `a` times `k` by `n` of type `b`, added to `m` by `n` of type `c`. The shape is a multiple of that of an \
          instruction: 16, 8, 16 for `float16` and `bfloat16`, 16, 8, 8 for `\"tf32\"` (arrays of `float32`), each with \
          `float32`; 8, 8, 4 for `float64`; 16, 8, 32 for `int8` and `uint8` with `int32`, and for floats of 8 bits, \
-         `\"e4m3\"` and `\"e5m2\"` (arrays of `uint8`, SM 8.9), with `float32`. It can be made outside of \
+         `\"e4m3\"` and `\"e5m2\"` (arrays of `float8_e4m3fn` and `float8_e5m2`, or of `uint8`, SM 8.9), with `float32`. It can be made outside of \
          kernels, too. With `threads=128` a warpgroup computes it: four consecutive warps, the first one's number a \
          multiple of four, on a GPU of compute capability 9.0. Then `m` is a multiple of 64, `n` at most 256, and \
          operands are in swizzled shared memory. There is no `float64`.",

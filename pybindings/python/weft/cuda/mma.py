@@ -97,8 +97,8 @@ class _Maker(KernelName):
             The shape: the product of an m by k and a k by n matrix. A multiple of that of an instruction.
         a, b, c
             The types of the elements of the left matrix, of the right one, and of the accumulators; ``"tf32"`` for
-            arrays of float32 whose elements lose their lower 13 bits, ``"e4m3"`` and ``"e5m2"`` for arrays of uint8
-            that have floats of 8 bits (GPUs of compute capability 8.9 and newer).
+            arrays of float32 whose elements lose their lower 13 bits, ``"e4m3"`` and ``"e5m2"`` for arrays of
+            float8_e4m3fn and float8_e5m2, or of uint8 with their bits (GPUs of compute capability 8.9 and newer).
         threads
             32: a warp, with operands in registers. 128: a warpgroup, four consecutive warps of which the first one's
             number is a multiple of four, with operands in swizzled shared memory. It needs a GPU of compute capability

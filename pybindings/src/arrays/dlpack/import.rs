@@ -363,7 +363,8 @@ impl Tensor {
         self.is_copied
     }
 
-    /// NumPy's array interface, of memory of the host. bfloat16, which NumPy has not, is uint16.
+    /// NumPy's array interface, of memory of the host. bfloat16, which NumPy has not, is uint16; a float of 8 bits is
+    /// uint8.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match self.place {
@@ -375,6 +376,7 @@ impl Tensor {
         let number = match self.array.dtype {
             DType::BF16 => Number::U16,
             DType::Number(number) => number,
+            dtype if dtype.float8().is_some() => Number::U8,
             DType::Compound(_) => return Err(PyTypeError::new_err("DLPack only supports numbers")),
         };
         let interface = PyDict::new(py);

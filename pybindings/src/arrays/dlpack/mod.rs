@@ -15,7 +15,7 @@ use pyo3::{
     exceptions::{PyBufferError, PyTypeError},
     prelude::*,
 };
-use weft_artifact::{Complex, DType, Number, Scalar};
+use weft_artifact::{Complex, Compound, DType, Float8, Number, Scalar};
 
 use crate::types::numpy;
 
@@ -204,7 +204,14 @@ impl RawType {
     /// `TypeError` for elements that kernels cannot have.
     #[inline]
     fn dtype(self) -> PyResult<DType> {
-        self.number().map(DType::from).ok_or_else(|| self.unsupported())
+        self.number().map(DType::from).or_else(|| self.float8()).ok_or_else(|| self.unsupported())
+    }
+
+    /// The float of 8 bits that it is.
+    #[cold]
+    fn float8(self) -> Option<DType> {
+        let Self { code, bits: 8, lanes: 1 } = self else { return None };
+        DType::intern(Compound::Float8(Float8::from_name(CODES.get(usize::from(code))?)?))
     }
 
     #[cold]
@@ -235,6 +242,10 @@ impl RawType {
     ///
     /// `BufferError` for a dtype that DLPack has not.
     fn of(dtype: DType) -> PyResult<Self> {
+        if let Some(format) = dtype.float8() {
+            let code = CODES.iter().position(|name| *name == format.name()).unwrap_or_default();
+            return Ok(Self { code: code as u8, bits: 8, lanes: 1 });
+        }
         let DType::Number(number) = dtype else {
             return Err(PyBufferError::new_err(format!("DLPack does not support arrays of {dtype}")));
         };

@@ -12,7 +12,7 @@ import enum
 import numpy as np
 
 from weft import _weft
-from weft.cuda._cpython import scalars
+from weft.cuda._cpython import float8, scalars
 from weft.cuda._cpython.promotion import ARITHMETIC, BITS, SHIFTS
 from weft.cuda._cpython.scalars import SCALARS, plain, scalar
 
@@ -44,6 +44,8 @@ def dtype_of(given: Any) -> np.dtype[Any]:
     """
     if isinstance(given, type) and given in _CASTS:
         return _bfloat16() if _CASTS[given] == "bfloat16" else np.dtype(_CASTS[given])
+    if isinstance(given, float8.Maker):
+        given = _weft.Type(given.name)
     if isinstance(given, _weft.Type):
         made: np.dtype[Any] = _bfloat16() if str(given) == "bfloat16" else _weft.as_dtype(given)
         return made
@@ -80,7 +82,7 @@ def shown(value: Any) -> Any:
         return value.view(Array)
     if isinstance(value, np.void) and value.dtype.names:
         return Record(value)
-    return scalar(value)
+    return float8.shown(scalar(value))
 
 
 def _all_stored(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -105,6 +107,8 @@ def stored(value: Any, dtype: np.dtype[Any]) -> Any:
         msg = f"None is stored as {dtype}: a compiled kernel ends the thread here"
         raise TypeError(msg)
     kind = dtype.kind
+    if dtype.name in float8.FORMATS or isinstance(value, float8.Float8):
+        return float8.stored(value, dtype)
     if kind in "iufc":
         if isinstance(value, tuple) and not any(isinstance(item, (tuple, np.ndarray)) for item in value):
             return np.array([stored(item, dtype) for item in value], dtype)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LANES = 32
 # The types of arrays of other formats.
 _ARRAYS = {"tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
+_FLOATS8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 # The dimensions of an array of panels.
 _PANELS = 3
 
@@ -85,6 +86,8 @@ class MatrixTile:
 
     def _load(self, part: str, array: Any, i: int, j: int) -> Fragment | Shared:
         wanted = self.types["ab".index(part)]
+        if isinstance(array, np.ndarray) and array.dtype.name == _FLOATS8.get(wanted):
+            array = array.view(np.uint8)
         wanted = _ARRAYS.get(wanted, wanted)
         if self.threads > _LANES:
             if not isinstance(array, np.ndarray) or array.ndim not in (2, _PANELS) or array.dtype.name != wanted:

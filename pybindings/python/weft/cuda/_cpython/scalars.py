@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from weft.cuda._cpython.float8 import Float8
 from weft.cuda._cpython.promotion import ARITHMETIC, BITS, SHIFTS
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ def _wrapped(value: int, bits: int, signed: bool) -> int:
 
 def _to_integer(value: Any, bits: int, signed: bool) -> int:
     """Convert a number: floats are truncated and saturate (at 32 bits if there are fewer), integers are cut."""
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, Float8)):
         number = float(value)
         # Narrower types saturate to int32.
         wide, low_ones = max(bits, 32), signed or bits < 32

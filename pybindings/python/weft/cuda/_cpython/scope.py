@@ -32,6 +32,7 @@ from weft.cuda._cpython.arrays import (
 )
 from weft.cuda._cpython.debugger import set_trace_here
 from weft.cuda._cpython.expressions import Expressions, Function
+from weft.cuda._cpython.float8 import MAKERS
 from weft.cuda._cpython.functions import BUILTINS, OF_TUPLES, of_operator
 from weft.cuda._cpython.names import NAMES, REGISTERS, VECTORS
 from weft.cuda._cpython.operators import RULES
@@ -211,6 +212,8 @@ def meaning(value: Any, *, numpy: bool = False) -> Any:
     if isinstance(value, _weft.DeviceArrayBase):
         return device_array(value)
     if isinstance(value, type):
+        if value.__module__ == "ml_dtypes":
+            return MAKERS.get(value.__name__, value)
         return _NUMPY_TYPES.get(value, value)
     if isinstance(value, tuple) and value:
         items = [meaning(item, numpy=numpy) for item in value]
@@ -246,6 +249,8 @@ def _type(value: Any) -> Any:
     text = str(value)
     if text in SCALARS:
         return SCALARS[text]
+    if text in MAKERS:
+        return MAKERS[text]
     return VECTORS[text] if vector_of(value) is not None and text in VECTORS else value
 
 
