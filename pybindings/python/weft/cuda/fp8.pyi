@@ -5,6 +5,8 @@
 from typing import Any, Literal, overload
 
 from weft.cuda._kernel_types import Complex, Index, Int, Real
+from weft._float8 import float8_e4m3fn as float8_e4m3fn
+from weft._float8 import float8_e5m2 as float8_e5m2
 
 
 def to_e4m3(a: Real, /) -> int:
