@@ -40,6 +40,8 @@ pub(super) struct Recorder<'a> {
     events: usize,
     /// The rules of the module's functions, by index.
     rules: &'a [Option<Rule>],
+    /// The kernel writes integers to arguments.
+    writes_integers: bool,
 }
 
 type Result<T> = std::result::Result<T, Diagnostic>;
@@ -52,7 +54,8 @@ pub(super) fn record(function: &mut Function, rules: &[Option<Rule>]) -> Result<
     for &param in &function.params {
         env[param.index()] = Version::Value(param);
     }
-    let mut recorder = Recorder { function, env, loops: 0, events: 0, rules };
+    let writes_integers = writes_integers(function, &body);
+    let mut recorder = Recorder { function, env, loops: 0, events: 0, rules, writes_integers };
     let mut list = List::new();
     recorder.list(body, &mut list)?;
     Ok((list, recorder.loops))
@@ -103,6 +106,29 @@ fn space_of_load(function: &Function, id: ExprId) -> Option<Space> {
         Type::Ptr(_, space) => Some(space),
         Type::Scalar(_) => None,
     }
+}
+
+/// Whether statements write integers to arguments.
+fn writes_integers(function: &Function, body: &Block) -> bool {
+    let is_integer = |id: ExprId| !is_float(function.exprs[id].ty);
+    let is_global = |id: ExprId| matches!(function.exprs[id].ty, Type::Ptr(_, Space::Global | Space::Generic));
+    let mut writes = false;
+    for_each_stmt(body, &mut |stmt| {
+        writes |= match &stmt.kind {
+            StmtKind::Store { pointer, value, .. } => is_global(*pointer) && is_integer(*value),
+            StmtKind::Op { args, .. } => {
+                args.first().zip(args.get(1)).is_some_and(|(&to, &value)| is_global(to) && is_integer(value))
+            }
+            StmtKind::Assign(..)
+            | StmtKind::Call { .. }
+            | StmtKind::If { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_) => false,
+        };
+    });
+    writes
 }
 
 impl Recorder<'_> {
@@ -413,8 +439,8 @@ impl Recorder<'_> {
         let bits = matches!(kind, ExprKind::Math(MathFn::Bits, _));
         let is_leaf = matches!(kind.class(), Class::Leaf(_));
         let value = self.function.exprs.push(Expr { kind, ty, span });
-        // Shared and local arrays have this value only now.
-        let is_own = matches!(space_of_load(self.function, value), Some(Space::Shared | Space::Local | Space::Generic));
+        // The array has this value only now.
+        let is_own = self.loads_changing(value);
         if is_leaf || !(is_float(ty) || bits || is_own) {
             return Ok(value);
         }
@@ -422,13 +448,20 @@ impl Recorder<'_> {
         Ok(self.read(to, span))
     }
 
-    /// Whether an expression loads from memory of the thread or of its block.
+    /// Whether an expression loads from memory of the thread or of its block, or from arguments that may change.
     fn loads_own(&self, id: ExprId) -> bool {
         let mut loads = false;
-        for_each_expr(self.function, id, &mut |id| {
-            loads |= matches!(space_of_load(self.function, id), Some(Space::Shared | Space::Local | Space::Generic));
-        });
+        for_each_expr(self.function, id, &mut |id| loads |= self.loads_changing(id));
         loads
+    }
+
+    /// Whether it is a load of an integer that the kernel may overwrite, or from memory of the thread or of its block.
+    fn loads_changing(&self, id: ExprId) -> bool {
+        match space_of_load(self.function, id) {
+            Some(Space::Shared | Space::Local | Space::Generic) => true,
+            Some(Space::Global) => self.writes_integers,
+            Some(Space::Constant) | None => false,
+        }
     }
 
     /// A choice between two computations becomes a branch, so that the one that was not chosen adds nothing to the
