@@ -21,6 +21,7 @@ mod exact_sums;
 mod late_stores;
 mod loops;
 mod merge_additions;
+mod needed;
 mod own_elements;
 mod plan;
 mod refusals;

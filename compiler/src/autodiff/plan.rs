@@ -6,6 +6,7 @@ use super::{
     activity::{Written, edges},
     arrays::Memory,
     contents::Contents,
+    needed::Needed,
     refusals::{not_recomputable, unsupported},
     rules::{self, Evaluated},
     scratch::{self, Record},
@@ -33,51 +34,6 @@ pub(super) enum Order {
     Backward(Restored),
 }
 
-/// What an execution of a list computes and writes.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Needed {
-    /// The values.
-    pub(super) values: Values,
-    /// Those of them that have their values before.
-    pub(super) given: Values,
-    /// The writes to shared and local arrays, and the barriers.
-    pub(super) events: BTreeSet<usize>,
-    /// The shared and local arrays whose contents it uses, or that the reverse of a nested loop uses.
-    pub(super) contents: BTreeSet<Memory>,
-}
-
-impl Needed {
-    /// Whether a value is computed.
-    pub(super) fn computes(&self, value: LocalId) -> bool {
-        self.values.contains(&value) && !self.given.contains(&value)
-    }
-
-    /// Whether a branch has something of it.
-    pub(super) fn has_branch(&self, branch: &Branch) -> bool {
-        branch.defined().iter().any(|value| self.values.contains(value))
-            || self.has_events(&branch.then)
-            || self.has_events(&branch.otherwise)
-    }
-
-    /// Whether a loop has something of it.
-    pub(super) fn has_loop(&self, repeat: &Repeat) -> bool {
-        repeat.defined().iter().any(|value| self.values.contains(value))
-            || self.has_events(&repeat.head)
-            || self.has_events(&repeat.body)
-    }
-
-    /// Whether a list has events of it.
-    pub(super) fn has_events(&self, list: &List) -> bool {
-        let mut found = false;
-        for_each_event(list, &mut |event, _| found |= self.events.contains(&event));
-        found
-    }
-
-    fn len(&self) -> usize {
-        self.values.len() + self.events.len() + self.contents.len()
-    }
-}
-
 /// Where the values at the start of an iteration come from when a loop runs backward.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
@@ -87,7 +43,7 @@ pub(super) struct Restored {
     pub(super) extremes: Vec<Extreme>,
     /// Values that the forward sweep keeps in a local array, with the array's length.
     pub(super) kept: Vec<(LocalId, u64)>,
-    /// Values that the forward sweep stores in the scratch memory.
+    /// Values that the forward sweep stores in the scratch memory, and pushes.
     pub(super) stored: Record,
 }
 
@@ -266,20 +222,24 @@ impl Planner<'_> {
         again.given.retain(|value| again.values.contains(value));
         self.check(&repeat.head, &again)?;
         self.check(&repeat.body, &again)?;
-        let mut stored = Vec::new();
+        let (mut stored, mut pushed) = (Vec::new(), Vec::new());
         let mut restored = self.restored(repeat, &again.values, &mut stored)?;
         for &value in &again.given {
-            self.keep_loaded(repeat, value, &mut restored, &mut stored)?;
+            if self.has_scratch && !self.contents.is_directly_in(repeat, value) {
+                pushed.push(value);
+            } else {
+                self.keep_loaded(repeat, value, &mut restored, &mut stored)?;
+            }
         }
-        restored.stored = Record::of(self.tape.function, &stored);
-        let mut outer = Values::new();
+        again.popped = pushed.iter().map(|&value| (value, repeat.id)).collect();
+        let mut outer: Values = stored.iter().chain(&pushed).copied().collect();
+        restored.stored = Record::of(self.tape.function, &stored, pushed);
         for (_, counter) in &restored.counted {
             outer.insert(counter.init);
             self.values_of(counter.step, &mut outer);
         }
         outer.extend(restored.extremes.iter().map(|extreme| extreme.header));
         outer.extend(restored.kept.iter().map(|&(value, _)| value));
-        outer.extend(stored);
         outer.insert(repeat.count);
         outer.extend(again.values.iter().filter(|value| !own.contains(value)));
         self.loops[repeat.id] = LoopPlan { order: Order::Backward(restored), again };

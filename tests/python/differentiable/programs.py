@@ -20,7 +20,7 @@ HEAD = "import math\nimport numpy as np\nfrom weft import cuda\n\n\n"
 # What a program has with a probability of 0.3.
 FEATURES = ("tuples", "local", "place", "update", "views", "complex", "gather", "phases", "stencil")
 # The same, drawn separately: a seed without them is the same program as before.
-LATER = ("extremes",)
+LATER = ("extremes", "nested")
 # What the phases of a program may be, instead of those with a shared array.
 PHASES = ("static", "static", "static", "dynamic", "collectives", "shuffles")
 LAUNCHES = ((2, 32), (5, 8), (3, 16), (2, 24))

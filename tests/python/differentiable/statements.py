@@ -42,14 +42,14 @@ class Statements:
             kinds = ["new", "new", "again", "augment", "if", "sum", "short", "store", "add", "while"]
             kinds += [
                 name
-                for name in ("tuples", "local", "place", "update", "views", "complex", "extremes")
+                for name in ("tuples", "local", "place", "update", "views", "complex", "extremes", "nested")
                 if name in self.features
             ]
             kind = self.random.choice(kinds)
             if (
                 not names
                 or kind == "new"
-                or (depth >= DEEPEST and kind in ("if", "sum", "short", "while", "local", "extremes"))
+                or (depth >= DEEPEST and kind in ("if", "sum", "short", "while", "local", "extremes", "nested"))
             ):
                 name = self.new()
                 self.line(depth, f"{name} = {self.value(names)}")
@@ -199,6 +199,36 @@ class Statements:
             self.line(depth + 1, f"{at} = {form.format(at, other)}")
         self.write.leaves += [f"{array}[(i + {self.random.randrange(5)}) % 5]", f"{array}[2]"]
 
+    def add_nested(self, names: list[str], depth: int) -> None:
+        """Loops in loops that update elements of a local array, and of what the thread has of `z`."""
+        if self.repeats:
+            self.add_again(names, depth)
+            return
+        array, t, k = self.new("q"), self.new("t"), self.new("k")
+        self.line(depth, f"{array} = cuda.local.array(5, np.float64)")
+        self.line(depth, f"for {k} in range(5):")
+        self.line(depth + 1, f"{array}[{k}] = {k} * 0.1 + {self.write.bounded(names, 1)}")
+        self.line(depth, f"for {t} in range({self.random.choice(['2', '9', 'i % 4', 'w.size'])}):")
+        if self.random.random() < 0.4:
+            self.line(depth + 1, f"{array}[{t} % 5] *= {self.write.bounded(names, 1)}")
+        inner = depth + 1
+        self.line(inner, f"for {k} in range({self.random.choice(['5', '1, 4', f'{t} + 1', 'i % 6', '10'])}):")
+        if self.random.random() < 0.3:
+            test = self.random.choice([f"{k} == 3", f"{array}[{k} % 5] > 0.8", f"{array}[0] < 0.1 * {t}"])
+            self.line(inner + 1, f"if {test}:")
+            self.line(inner + 2, self.random.choice(["continue", "break"]))
+        if self.random.random() < 0.3:
+            inner, k = inner + 1, self.new("k")
+            self.line(inner, f"for {k} in range({self.random.choice(['2', f'{t} % 3', '9'])}):")
+        at, other = f"{array}[({k} + {t}) % 5]", f"{array}[({k} * 2 + {self.random.randrange(5)}) % 5]"
+        form = self.random.choice(["math.sin({0}) * {1}", "0.5 * {0} + 0.4 * {1} * {0}", "{0} / (1.5 + {1} * {1})"])
+        self.line(inner + 1, f"{at} = {form.format(at, other)}")
+        if self.features & {"place", "update"} and self.random.random() < 0.5:
+            self.line(
+                inner + 1, f"z[i, {k} % 2] = 0.6 * z[i, {t} % 2] * {other} + 0.1 * {self.write.bounded(names, 1)}"
+            )
+        self.write.leaves += [f"{array}[(i + {self.random.randrange(5)}) % 5]", f"{array}[2]"]
+
     def add_place(self, names: list[str], depth: int) -> None:
         """An update in place of what the thread has of `z`."""
         at = self.random.choice(["z[i, 0]", "z[i, 1]"])
@@ -281,7 +311,8 @@ class Statements:
             return
         self.line(depth, f"tile[tid] = {self.write.bounded(['v'], 1)} if i < x.size else 0.3")
         self.line(depth, "cuda.syncthreads()")
-        change = self.random.choice(["none", "none", "tree", "atomic", "first", "own"])
+        changes = ["none", "none", "tree", "atomic", "first", "own"]
+        change = self.random.choice(changes + ["sweeps"] * 3 * ("nested" in self.features))
         if change == "tree":
             form = self.random.choice(
                 ["{0} + {1}", "math.sin({0}) * {1}", "math.hypot({0}, 0.7 + {1})", "max({0}, {1})"]
@@ -300,6 +331,14 @@ class Statements:
             self.line(depth, "if tid == 1:")
             self.line(depth + 1, f"tile[0] = {self.write.bounded(['v'], 1)} if i < x.size else 0.2")
             self.line(depth, "cuda.syncthreads()")
+        elif change == "sweeps":
+            t, k, near = self.new("t"), self.new("k"), self.new("s")
+            self.line(depth, f"for {t} in range({self.random.choice(['2', 'w.size', '10'])}):")
+            self.line(depth + 1, f"for {k} in range({self.random.choice(['2', '9', f'{t} % 3'])}):")
+            self.line(depth + 2, f"{near} = tile[(tid + {k} + {t}) % cuda.blockDim.x]")
+            self.line(depth + 2, "cuda.syncthreads()")
+            self.line(depth + 2, f"tile[tid] = 0.5 * tile[tid] + 0.4 * math.sin({near} * v)")
+            self.line(depth + 2, "cuda.syncthreads()")
         elif change == "own":
             self.line(depth, "tile[tid] = math.sin(tile[tid]) * v")
             self.line(depth, "cuda.syncthreads()")

@@ -7,7 +7,8 @@ use weft_artifact::Scalar;
 use super::{Emitter, scratch::Kept};
 use crate::{
     autodiff::{
-        plan::{Needed, Order, Restored},
+        needed::Needed,
+        plan::{Order, Restored},
         tape::{Definition, Repeat, Values, definitions, for_each_event},
     },
     ir::{
@@ -106,10 +107,12 @@ impl Emitter<'_> {
         let Order::Backward(restored) = &plan.loops[repeat.id].order else { return };
         let mut inner = BTreeMap::new();
         definitions(&repeat.body, &mut inner);
+        self.begin_record(repeat);
         if self.is_counting() {
             return;
         }
-        for (value, kept) in kept(repeat, restored) {
+        let pushed = restored.stored.pushed().iter().map(|&value| (value, Kept::Pushed { repeat: repeat.id }));
+        for (value, kept) in kept(repeat, restored).into_iter().chain(pushed) {
             self.kept.insert(value, (repeat.id, kept, repeat.count));
             if !inner.contains_key(&value) {
                 self.keep_loaded(value, repeat.span);
@@ -123,13 +126,17 @@ impl Emitter<'_> {
         let element = self.kept_at(value, kept, count, span);
         let value = self.read(value, span);
         self.push(StmtKind::Store { pointer: element, value, align: Align::Natural }, span);
+        if let Kept::Pushed { repeat } = kept {
+            self.pass(repeat, span);
+        }
     }
 
     /// The address where the value of an iteration is.
     fn kept_at(&mut self, value: LocalId, kept: Kept, iteration: LocalId, span: Span) -> ExprId {
         match kept {
             Kept::Local(length) => self.element(value, length, iteration, span),
-            Kept::Stored { repeat, at, record } => self.stored_at(value, (repeat, at, record), iteration, span),
+            Kept::Stored { repeat, at } => self.stored_at(value, (repeat, at), iteration, span),
+            Kept::Pushed { repeat } => self.pushed_at(value, repeat, span),
         }
     }
 
@@ -290,13 +297,13 @@ impl Emitter<'_> {
             let load = self.expr(ExprKind::Load(pointer, Align::Natural), ty, span);
             self.push(StmtKind::Assign(value, load), span);
         }
+        self.enter_record(repeat);
     }
 }
 
 /// The values that a loop keeps of each iteration, and where.
 fn kept(repeat: &Repeat, restored: &Restored) -> Vec<(LocalId, Kept)> {
     let local = restored.kept.iter().map(|&(value, length)| (value, Kept::Local(length)));
-    let record = restored.stored.bytes();
     let stored = restored.stored.values().iter();
-    local.chain(stored.map(|&(value, at)| (value, Kept::Stored { repeat: repeat.id, at, record }))).collect()
+    local.chain(stored.map(|&(value, at)| (value, Kept::Stored { repeat: repeat.id, at }))).collect()
 }

@@ -19,7 +19,8 @@ use self::{
 use super::{
     activity::edges,
     build::{adjoint_type, converted},
-    plan::{LoopPlan, Needed, Order, Plan},
+    needed::Needed,
+    plan::{LoopPlan, Order, Plan},
     rules::{self, Evaluated},
     shadow,
     sums::Tape,
@@ -278,7 +279,11 @@ impl Emitter<'_> {
         for node in list {
             match node {
                 Node::Define { to, value, span } => {
-                    if needed.computes(*to) {
+                    self.count_pushed(*to, *span);
+                    if let Some(&repeat) = needed.popped.get(to) {
+                        self.pop(*to, repeat, *span);
+                        self.keep_loaded(*to, *span);
+                    } else if needed.computes(*to) {
                         let value = self.function.copy_expr(*value);
                         self.count_equal(*to, *span);
                         self.push(StmtKind::Assign(*to, value), *span);
@@ -475,7 +480,8 @@ impl Emitter<'_> {
 }
 
 /// Whether the values of a branch and their reverse are emitted in one branch, after the values of the nodes that
-/// follow: those do not use values of the branch, and do not write arrays that it loads from.
+/// follow: those do not use values of the branch, and do not write arrays that it loads from. Values that both pop must
+/// be popped in order.
 fn is_merged(branch: &Branch, after: &[Node], needed: &Needed) -> bool {
     let writes = |node: &Node| match node {
         Node::Store(write) | Node::Add(write) => needed.events.contains(&write.event),
@@ -485,5 +491,7 @@ fn is_merged(branch: &Branch, after: &[Node], needed: &Needed) -> bool {
         Node::Loop(repeat) => needed.has_events(&repeat.head) || needed.has_events(&repeat.body),
     };
     let own = needed.has_events(&branch.then) || needed.has_events(&branch.otherwise);
-    !own && !after.iter().any(writes) && !branch.joins.iter().any(|join| needed.values.contains(&join.to))
+    !own && !needed.pops_in(branch)
+        && !after.iter().any(writes)
+        && !branch.joins.iter().any(|join| needed.values.contains(&join.to))
 }

@@ -512,16 +512,6 @@ def test_what_has_no_derivative_is_an_error_at_its_line():
 def test_what_cannot_be_computed_again_is_an_error_at_its_line():
     x, y = np.zeros(8), np.zeros(8)
 
-    def sweeps(x, y):
-        for _ in range(x.size):
-            for k in range(1, y.size):
-                y[k] = y[k] * math.sin(y[k - 1])
-
-    head, line = refused(sweeps, x, y)
-    assert "E0403" in head
-    assert "the reverse sweep needs this element of `y` of each iteration, but it is in a nested loop" in head
-    assert line == "y[k] = y[k] * math.sin(y[k - 1])"
-
     def slot(count, x, y):
         at = cuda.atomic.add(count, 0, 1)
         y[at] = x[at]
