@@ -144,6 +144,13 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// As [`Self::result`].
     fn launch_batch(&self, call: &Call<'_>, batched: u64, items: i64) -> Result<(), String>;
+    /// The bytes of scratch memory that a launch needs: the greatest one of some counts of bytes for each thread, 64-bit
+    /// integers at an address, times the number of threads. Waits for the counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::result`].
+    fn scratch_bytes(&self, call: &Call<'_>, counts: u64, length: u64) -> Result<u64, String>;
 }
 
 /// The values of one item of a batch, whose arrays with a bit in `batched` have the batch as their first dimension.
@@ -197,6 +204,10 @@ mod tests {
 
         fn launch_batch(&self, call: &Call<'_>, batched: u64, items: i64) -> Result<(), String> {
             launch_each(self, call, batched, items)
+        }
+
+        fn scratch_bytes(&self, _call: &Call<'_>, _counts: u64, _length: u64) -> Result<u64, String> {
+            Err("it has no scratch memory".to_owned())
         }
     }
 

@@ -71,6 +71,19 @@ def overwritten(x, out):
             out[i] = math.sin(out[i]) + x[i] * out[i]
 
 
+@cuda.jit
+def swept(x, out):
+    """Elements of shared memory that nested loops overwrite."""
+    tile, i = cuda.shared.array((3, 4), np.float64), cuda.threadIdx.x
+    for k in range(x.shape[1]):
+        tile[i, k] = x[i, k]
+    for _ in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            tile[i, k] = math.sin(tile[i, k]) * tile[i, k - 1]
+    for k in range(x.shape[1]):
+        out[i, k] = tile[i, k]
+
+
 WAVES = {
     "launch": lambda x: ((x.size + 127) // 128, 128),
     "out": {"squares": cuda.like("x"), "sums": cuda.like("x")},
@@ -102,6 +115,12 @@ ITERATED = {
     "out": {"out": cuda.like("x"), "last": cuda.like("n")},
     "backward": "auto",
     "signature": "void(float64[:], int64[:], float64, float64[:], int64[:])",
+}
+SWEPT = {
+    "launch": lambda x: (1, x.shape[0]),
+    "out": cuda.like("x"),
+    "backward": "auto",
+    "signature": "void(float64[:, :], float64[:, :])",
 }
 OVERWRITTEN = {
     "launch": lambda x: ((x.size + 31) // 32, 32),
@@ -217,10 +236,49 @@ def test_torch_halves(torch):
         assert x.grad.dtype == w.grad.dtype == dtype
 
 
-def test_jax_has_no_scratch_memory(jax):
-    op = overwritten.as_jax_call(**OVERWRITTEN)
-    with pytest.raises(Exception, match=r"(?s)_overwritten_adjoint.*E0403"):
-        jax.grad(lambda x: op(x).sum())(jax.numpy.ones(4))
+def test_jax_scratch_memory(jax):
+    from jax.test_util import check_grads
+
+    op = iterated.as_jax_call(**ITERATED)
+    generator = np.random.default_rng(2)
+    x, n = jax.numpy.asarray(generator.random(40)), jax.numpy.asarray(generator.integers(0, 9, 40))
+    check_grads(lambda x: op(x, n, 0.9)[0], (x,), order=1, modes=["rev"])
+    check_grads(overwritten.as_jax_call(**OVERWRITTEN), (x,), order=1, modes=["rev"])
+    check_grads(swept.as_jax_call(**SWEPT), (x[:12].reshape(3, 4),), order=1, modes=["rev"])
+
+    def loss(x, n):
+        return op(x, n, 0.9)[0].sum()
+
+    # Each item of a batch stores another number of values.
+    rows, counts = jax.numpy.stack([x, 2 * x, -x]), jax.numpy.stack([n, 0 * n, 2 * n])
+    expected = jax.numpy.stack([jax.grad(loss)(*each) for each in zip(rows, counts, strict=True)])
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(loss)))(rows, counts), expected, rtol=1e-12)
+    with pytest.raises(Exception, match=r"(?s)_iterated_adjoint_adjoint.*E0403"):
+        jax.grad(lambda x: jax.grad(loss)(x, n).sum())(x)
+
+
+def test_jax_too_much_scratch_memory_is_an_error(jax):
+    """One thread stores 8 million bytes, so each of 32 million threads has as many."""
+    rules = ITERATED | {"launch": lambda x: (32768, 1024)}
+    op = iterated.as_jax_call(**rules, name="vast")
+    n = jax.numpy.asarray([1_000_000, 0])
+    with pytest.raises(
+        Exception, match="_vast_adjoint_store: the gradient needs 268435456000000 bytes of scratch memory"
+    ):
+        jax.grad(lambda x: op(x, n, 0.9)[0].sum())(jax.numpy.ones(2)).block_until_ready()
+
+
+def test_jax_scratch_memory_of_float32(jax):
+    """Without integers of 64 bits in JAX."""
+    x = np.random.default_rng(3).random(40)
+    jax.config.update("jax_enable_x64", False)
+    try:
+        op = overwritten.as_jax_call(**OVERWRITTEN | {"signature": "void(float32[:], float32[:])"})
+        found = jax.grad(lambda x: op(x).sum())(jax.numpy.asarray(x, np.float32))
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    exact = overwritten.as_jax_call(**OVERWRITTEN)
+    np.testing.assert_allclose(found, jax.grad(lambda x: exact(x).sum())(jax.numpy.asarray(x)), rtol=1e-4)
 
 
 def test_torch_second_derivatives(torch, of_torch):

@@ -3,8 +3,8 @@
 The adjoint operator takes the operator's arguments, its results, and their gradients; it returns an array of zeros to
 which the kernel has added the gradient, for each array of floats that the operator takes.
 
-If the reverse sweep needs values of loops without a constant bound, an adjoint operator of PyTorch consists of two
-operators: one counts the bytes that a thread stores, and the other takes the memory.
+If the reverse sweep needs values of loops without a constant bound, an adjoint operator consists of two operators: one
+counts the bytes that a thread stores, and the other takes the memory.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _torch_function(torch: Any, adjoint: Adjoint, register: Any, functions: Any,
     return backward_of_results if adjoint.takes_results else backward
 
 
-def jax_backward(jax: Any, of: Description, make: Callable[[Description, Any], Any]) -> Any:
+def jax_backward(jax: Any, of: Description, make: Callable[[Adjoint, Any], Any]) -> Any:
     """Return the function for the gradients of a call of JAX.
 
     Parameters
@@ -268,7 +268,7 @@ def jax_backward(jax: Any, of: Description, make: Callable[[Description, Any], A
     of
         The call.
     make
-        Makes a call of JAX of a description and of the function for its gradients.
+        Makes a call of JAX of an adjoint operator and of the function for its gradients.
     """
     first = Adjoint(of)
 
@@ -285,10 +285,10 @@ def jax_backward(jax: Any, of: Description, make: Callable[[Description, Any], A
     return _jax_function(jax, first, make, further)
 
 
-def _jax_function(jax: Any, adjoint: Adjoint, make: Callable[[Description, Any], Any], further: Any) -> Any:
+def _jax_function(jax: Any, adjoint: Adjoint, make: Callable[[Adjoint, Any], Any], further: Any) -> Any:
     """Return the function for the gradients of a call, and of these by a further one."""
     of = adjoint.of
-    call = make(adjoint.description, further)
+    call = make(adjoint, further)
     roles = [p.role for p in adjoint.description.parameters if p.role != READ]
     # A call also returns the arrays that it writes. Those of an adjoint call have no gradients.
     returned_roles = [p.role for p in of.parameters if p.role != READ]

@@ -2,6 +2,9 @@
 
 One handler of XLA's foreign function interface runs all kernels; an attribute of the call, a digest of the kernel's
 code and rules, says which. Numbers that are known when JAX traces the call are attributes, too.
+
+An adjoint kernel that takes scratch memory is two calls: one counts the bytes that a thread stores, and the handler of
+the other one waits for the count, and allocates the memory.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from weft._operators.automatic import Adjoint
     from weft._operators.description import Backward, Description
     from weft._weft import Dispatcher
 
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
 LEAST_VERSION = (0, 5)
 _SCALARS = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
 _TARGET = "weft"
+# The handler of calls that wait for the size of their scratch memory: a command buffer cannot record them.
+_WAITING = "weft_waiting"
+# What the last parameter of a call is: the counts of bytes, which it writes, or memory of the size that they say.
+_COUNTS, _MEMORY = "c", "m"
 
 
 def as_jax_call(
@@ -58,8 +66,11 @@ def as_jax_call(
     return JaxCall(jax, description, backward_of(name, backward))
 
 
-def _adjoint_call(jax: Any, adjoint: Description, further: Any) -> JaxCall:
-    return JaxCall(jax, adjoint, backward_of(adjoint.name, further))
+def _adjoint_call(jax: Any, adjoint: Adjoint, further: Any) -> JaxCall:
+    backward = backward_of(adjoint.description.name, further)
+    if adjoint.needs_scratch():
+        return _WithScratch(jax, adjoint, backward)
+    return JaxCall(jax, adjoint.description, backward)
 
 
 def _jax(name: str) -> Any:
@@ -82,8 +93,10 @@ def _jax(name: str) -> Any:
 @functools.cache
 def _register_handlers(jax: Any) -> None:
     """Register the handlers: that for CUDA does no harm where there is no GPU."""
-    for platform, address in zip(("cpu", "CUDA"), xla_handlers(), strict=True):
-        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(address), platform=platform)
+    cpu, cuda, waiting = map(jax.ffi.pycapsule, xla_handlers())
+    for target, of_cuda in ((_TARGET, cuda), (_WAITING, waiting)):
+        jax.ffi.register_ffi_target(target, cpu, platform="cpu")
+        jax.ffi.register_ffi_target(target, of_cuda, platform="CUDA")
 
 
 class JaxCall:
@@ -94,13 +107,14 @@ class JaxCall:
     returned. It works under `jax.jit`, `jax.vmap`, `jax.shard_map`, and `jax.grad` where it has a `backward`.
     """
 
-    def __init__(self, jax: Any, description: Description, backward: Backward | None) -> None:
+    def __init__(self, jax: Any, description: Description, backward: Backward | None, scratch: str = "") -> None:
         self.name = description.name
         self.kernel = description.kernel
         self.__name__ = description.kernel.__name__
         self.__doc__ = description.kernel.__doc__
         self._jax = jax
         self._description = description
+        self._scratch = {len(description.parameters) - 1: scratch} if scratch else {}
         self._id = self._number()
         description.native.register_xla(self._id)
         call = self._call if backward is None else _differentiable(jax, description, self._call, backward)
@@ -159,6 +173,11 @@ class JaxCall:
             if isinstance(value, np.generic):
                 attributes[f"s{index}"] = value.item()
                 continue
+            if scratch := self._scratch.get(index):
+                attributes[f"{scratch}{index}"] = True
+            if scratch == _MEMORY:
+                operands.append(value)
+                continue
             if parameter.role == WRITTEN:
                 aliases[len(operands)] = len(specs)
                 specs.append(jax.ShapeDtypeStruct(value.shape, value.dtype))
@@ -167,16 +186,24 @@ class JaxCall:
             spec for spec, parameter in zip(described, description.parameters, strict=True) if parameter.kind == TENSOR
         )
         self._prepare(described)
-        call = jax.ffi.ffi_call(_TARGET, specs, vmap_method="broadcast_all", input_output_aliases=aliases)
+        target = _WAITING if _MEMORY in self._scratch.values() else _TARGET
+        call = jax.ffi.ffi_call(target, specs, vmap_method="broadcast_all", input_output_aliases=aliases)
         results = call(*operands, weft=self._id, rank=len(first[1] or ()), **attributes)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def traced(self, values: Sequence[Any]) -> Any:
+        """Call the kernel in a function that JAX traces; numbers are of NumPy's types."""
+        static = [(index, value) for index, value in enumerate(values) if isinstance(value, np.generic)]
+        return self._call(static, *(value for value in values if not isinstance(value, np.generic)))
 
     def _described(self, values: Sequence[Any]) -> list[tuple[Any, list[int] | None]]:
         """Return the values as native code describes them: dtypes and shapes of arrays, and numbers."""
         described: list[tuple[Any, list[int] | None]] = []
-        for parameter, value in zip(self._description.parameters, values, strict=True):
+        for index, (parameter, value) in enumerate(zip(self._description.parameters, values, strict=True)):
             if value is None:
                 described.append((0, None))
+            elif index in self._scratch:
+                described.append((np.dtype(np.int64), [1]))
             elif parameter.kind == TENSOR:
                 try:
                     shape = [int(extent) for extent in value.shape]
@@ -206,6 +233,36 @@ class JaxCall:
 
     def __repr__(self) -> str:
         return f"<JAX call of kernel {self.kernel.__name__}>"
+
+
+class _WithScratch(JaxCall):
+    """An adjoint call whose kernel takes scratch memory."""
+
+    def __init__(self, jax: Any, adjoint: Adjoint, backward: Backward | None) -> None:
+        parts = adjoint.parts()
+        self._adjoint = adjoint
+        self._counting = JaxCall(jax, parts.counting, None, _COUNTS)
+        self._storing = JaxCall(jax, parts.storing, None, _MEMORY)
+        super().__init__(jax, adjoint.description, backward)
+
+    def _call(self, static: Sequence[tuple[int, Any]], *arrays: Any) -> Any:
+        """Return the traced calls."""
+        of, zeros = self._adjoint.of, self._jax.numpy.zeros
+        known, rest = dict(static), iter(arrays)
+        inputs = [known[i] if i in known else next(rest) for i in range(len(self._description.inputs))]
+        own, grads = inputs[: len(of.parameters)], inputs[len(of.parameters) :]
+        fresh = [
+            zeros(value.shape, value.dtype) if parameter.role == RESULT else value
+            for parameter, value in zip(of.parameters, own, strict=True)
+        ]
+        # An integer of 64 bits, which JAX may not have.
+        counts = zeros(2, np.int32)
+        counted = self._counting.traced([*fresh, *(own[i] for i in self._adjoint.numbers), counts])
+        counts = counted[-1] if isinstance(counted, tuple) else counted
+        results = self._storing.traced([*fresh, *grads, counts])
+        # The first ones stand in for results.
+        results = results[len(of.results) :]
+        return results[0] if len(results) == 1 else results
 
 
 def _starts_with_zeros(rule: str) -> bool:

@@ -52,7 +52,7 @@ impl Kernels {
 }
 
 /// The device of a place.
-fn device(py: Python<'_>, place: Device) -> PyResult<(u32, Arc<dyn Executor>)> {
+pub(super) fn device(py: Python<'_>, place: Device) -> PyResult<(u32, Arc<dyn Executor>)> {
     match place {
         Device::Host => Ok((0, devices::host(py)?)),
         Device::Gpu(_) if !devices::is_cuda(py)? => {

@@ -227,6 +227,10 @@ impl weft_ffi::Operator for Inner {
     fn launch_batch(&self, call: &weft_ffi::Call<'_>, batched: u64, items: i64) -> Result<(), String> {
         self.run_batch(call, batched, items)
     }
+
+    fn scratch_bytes(&self, call: &weft_ffi::Call<'_>, counts: u64, length: u64) -> Result<u64, String> {
+        self.scratch_bytes(call, counts, length)
+    }
 }
 
 /// What the loaded libtorch lacks for operators; None if nothing.
@@ -235,8 +239,8 @@ pub(crate) fn torch_lacks() -> Option<String> {
     torch::missing()
 }
 
-/// The addresses of the handlers of JAX's calls for the CPU and for CUDA.
+/// The addresses of the handlers of JAX's calls for the CPU and for CUDA, and of that for CUDA of calls that wait.
 #[pyfunction]
-pub(crate) fn xla_handlers() -> (usize, usize) {
+pub(crate) fn xla_handlers() -> [usize; 3] {
     xla::handlers()
 }

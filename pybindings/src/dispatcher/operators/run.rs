@@ -14,7 +14,7 @@ use weft_compiler::request::Derivative;
 use weft_ffi::{Call, Device, Role, Tensor, Value};
 use weft_runtime::{Error, Executor, LaunchConfig, LoadedKernel, Stream};
 
-use super::{Inner, Shapes};
+use super::{Inner, Shapes, kernels::device};
 use crate::{
     args::{Arguments, InPlace},
     arrays::strides,
@@ -157,6 +157,21 @@ impl Inner {
             Device::Gpu(_) => launched,
         };
         launched.or_else(|error| self.failed(error))
+    }
+
+    /// The bytes of scratch memory of all threads of a launch, from the counts of bytes of a thread.
+    pub(super) fn scratch_bytes(&self, call: &Call<'_>, counts: u64, length: u64) -> Result<u64, String> {
+        let Some(config) = self.config(&RuleValues(call.values))? else { return Ok(0) };
+        let threads: u64 = config.grid.iter().chain(&config.block).map(|extent| u64::from(*extent)).product();
+        let executor = self.with_python(|py| Ok(device(py, call.device)?.1))?;
+        let stream = self.stream(call.device, call.stream, &*executor)?;
+        let mut read = vec![0; length as usize * size_of::<u64>()];
+        executor
+            .copy_to_host(&mut read, counts, stream.as_deref())
+            .map_err(|error| format!("{}: {}", self.name, error.message))?;
+        let (counts, _) = read.as_chunks::<8>();
+        let most = counts.iter().map(|bytes| u64::from_ne_bytes(*bytes)).max().unwrap_or_default();
+        most.checked_mul(threads).ok_or_else(|| format!("{}: the scratch memory is too large", self.name))
     }
 
     /// Compiles and loads the kernel of a call that is not made.

@@ -111,6 +111,35 @@ pub(super) struct OrdinalArgs {
     pub(super) ordinal: i32,
 }
 
+/// `XLA_FFI_DeviceMemory_Allocate_Args`
+#[repr(C)]
+pub(super) struct AllocateArgs {
+    pub(super) size: usize,
+    pub(super) extension: *mut Extension,
+    pub(super) context: *mut c_void,
+    pub(super) bytes: usize,
+    pub(super) alignment: usize,
+    pub(super) data: *mut c_void,
+}
+
+/// `XLA_FFI_DeviceMemory_Free_Args`
+#[repr(C)]
+pub(super) struct FreeArgs {
+    pub(super) size: usize,
+    pub(super) extension: *mut Extension,
+    pub(super) context: *mut c_void,
+    pub(super) bytes: usize,
+    pub(super) data: *mut c_void,
+}
+
+/// `XLA_FFI_Error_Destroy_Args`
+#[repr(C)]
+pub(super) struct DestroyArgs {
+    pub(super) size: usize,
+    pub(super) extension: *mut Extension,
+    pub(super) error: *mut c_void,
+}
+
 /// `XLA_FFI_Api`, up to the functions that are called.
 #[repr(C)]
 pub(super) struct Api {
@@ -119,10 +148,16 @@ pub(super) struct Api {
     pub(super) version: Version,
     pub(super) internal: *const c_void,
     pub(super) create_error: unsafe extern "C" fn(*mut ErrorArgs) -> *mut c_void,
-    pub(super) _message_destroy_register: [*const c_void; 3],
+    pub(super) _message: *const c_void,
+    pub(super) destroy_error: unsafe extern "C" fn(*mut DestroyArgs),
+    pub(super) _register: *const c_void,
     pub(super) stream: unsafe extern "C" fn(*mut StreamArgs) -> *mut c_void,
-    /// `TypeId_Register` to `ThreadPool_NumThreads`.
-    pub(super) _others: [*const c_void; 12],
+    /// `TypeId_Register` to `State_Get`.
+    pub(super) _types_and_states: [*const c_void; 4],
+    pub(super) allocate: unsafe extern "C" fn(*mut AllocateArgs) -> *mut c_void,
+    pub(super) free: unsafe extern "C" fn(*mut FreeArgs) -> *mut c_void,
+    /// `ThreadPool_Schedule` to `RunId_Get`.
+    pub(super) _pools_and_futures: [*const c_void; 6],
     /// `DeviceOrdinal_Get`, where `size` includes it.
     pub(super) ordinal: Option<unsafe extern "C" fn(*mut OrdinalArgs) -> *mut c_void>,
 }
@@ -151,7 +186,9 @@ mod tests {
         assert_eq!(size_of::<Buffer>(), 48);
         assert_eq!((offset_of!(Buffer, data), offset_of!(Buffer, rank), offset_of!(Buffer, dims)), (24, 32, 40));
         assert_eq!((offset_of!(Api, version) + offset_of!(Version, minor), offset_of!(Api, create_error)), (36, 48));
-        assert_eq!((offset_of!(Api, stream), offset_of!(Api, ordinal)), (80, 184));
+        assert_eq!((offset_of!(Api, destroy_error), offset_of!(Api, stream)), (64, 80));
+        assert_eq!((offset_of!(Api, allocate), offset_of!(Api, free), offset_of!(Api, ordinal)), (120, 128, 184));
+        assert_eq!((offset_of!(AllocateArgs, data), offset_of!(FreeArgs, data)), (40, 32));
         assert_eq!((offset_of!(Frame, api), offset_of!(Frame, stage)), (16, 32));
         assert_eq!(offset_of!(Frame, args) + offset_of!(List, size), 56);
         assert_eq!(offset_of!(Frame, results) + offset_of!(List, items), 112);

@@ -8,6 +8,8 @@
 //! | `rank` | the dimensions of the first array without the batch: arrays with more have a batch in front |
 //! | `s3` | the value of parameter 3, a number |
 //! | `z3` | parameter 3 is a result that starts with zeros: they are an argument, too |
+//! | `c3` | parameter 3 is an array of 64-bit integers, which are two numbers of 32 bits each to JAX |
+//! | `m3` | parameter 3 is [scratch memory](scratch): its argument says how much |
 //!
 //! The arguments are the arrays that the kernel reads and the numbers without an attribute; the results are the arrays
 //! that it writes; both in the order of the parameters. XLA gives an array that a kernel reads and writes the memory of
@@ -15,6 +17,7 @@
 #![expect(unsafe_code, reason = "is called by XLA")]
 
 mod abi;
+mod scratch;
 
 use std::{
     collections::HashMap,
@@ -27,11 +30,14 @@ use std::{
 
 use weft_artifact::{Number, Scalar};
 
-use self::abi::{
-    Api, Attributes, Buffer, ErrorArgs, Frame, METADATA, MetadataExtension, OrdinalArgs, ScalarAttribute, Span,
-    StreamArgs,
+use self::{
+    abi::{
+        Api, Attributes, Buffer, ErrorArgs, Frame, METADATA, MetadataExtension, OrdinalArgs, ScalarAttribute, Span,
+        StreamArgs,
+    },
+    scratch::Memory,
 };
-use crate::{Call, Device, Kind, Operator, Role, Tensor, Value};
+use crate::{Call, Device, Kind, Operator, Role, Tensor, Value, item};
 
 /// The version of the interface that [`abi`] follows: XLA refuses a handler that is newer than itself.
 const VERSION: (i32, i32) = (0, 3);
@@ -40,6 +46,7 @@ const COMMAND_BUFFER_COMPATIBLE: u32 = 1;
 /// `XLA_FFI_Error_Code`
 const INVALID_ARGUMENT: i32 = 3;
 const NOT_FOUND: i32 = 5;
+const RESOURCE_EXHAUSTED: i32 = 8;
 
 static OPERATORS: LazyLock<RwLock<HashMap<u64, Arc<dyn Operator>>>> = LazyLock::new(RwLock::default);
 
@@ -48,19 +55,24 @@ pub fn register(number: u64, operator: Arc<dyn Operator>) {
     OPERATORS.write().unwrap_or_else(PoisonError::into_inner).insert(number, operator);
 }
 
-/// The addresses of the handlers for the CPU and for CUDA.
-pub fn handlers() -> (usize, usize) {
-    (on_cpu as *const () as usize, on_cuda as *const () as usize)
+/// The addresses of the handlers for the CPU and for CUDA, and of that for CUDA of calls that wait for scratch memory.
+pub fn handlers() -> [usize; 3] {
+    [on_cpu as *const () as usize, on_cuda as *const () as usize, on_cuda_waiting as *const () as usize]
 }
 
 unsafe extern "C" fn on_cpu(frame: *mut Frame) -> *mut c_void {
     // SAFETY: XLA calls it with a frame.
-    unsafe { handle(frame, false) }
+    unsafe { handle(frame, false, COMMAND_BUFFER_COMPATIBLE) }
 }
 
 unsafe extern "C" fn on_cuda(frame: *mut Frame) -> *mut c_void {
     // SAFETY: XLA calls it with a frame.
-    unsafe { handle(frame, true) }
+    unsafe { handle(frame, true, COMMAND_BUFFER_COMPATIBLE) }
+}
+
+unsafe extern "C" fn on_cuda_waiting(frame: *mut Frame) -> *mut c_void {
+    // SAFETY: XLA calls it with a frame.
+    unsafe { handle(frame, true, 0) }
 }
 
 /// Why a call fails.
@@ -80,10 +92,10 @@ impl From<String> for Failure {
 /// # Safety
 ///
 /// The frame is XLA's, and lives until the call returns.
-unsafe fn handle(frame: *mut Frame, is_cuda: bool) -> *mut c_void {
+unsafe fn handle(frame: *mut Frame, is_cuda: bool, traits: u32) -> *mut c_void {
     // SAFETY: by this function's contract.
     let Some(frame) = (unsafe { frame.as_ref() }) else { return ptr::null_mut() };
-    if describe(frame) {
+    if describe(frame, traits) {
         return ptr::null_mut();
     }
     // SAFETY: a call has the functions of XLA.
@@ -103,7 +115,7 @@ unsafe fn handle(frame: *mut Frame, is_cuda: bool) -> *mut c_void {
 }
 
 /// Answers the query for the handler's version and traits; false if the frame is a call.
-fn describe(frame: &Frame) -> bool {
+fn describe(frame: &Frame, traits: u32) -> bool {
     let mut extension = frame.extension;
     // SAFETY: the list of extensions lives as long as the frame.
     while let Some(known) = unsafe { extension.as_ref() } {
@@ -116,7 +128,7 @@ fn describe(frame: &Frame) -> bool {
             if let Some(metadata) = unsafe { metadata.as_mut() } {
                 metadata.version.major = VERSION.0;
                 metadata.version.minor = minor;
-                metadata.traits = COMMAND_BUFFER_COMPATIBLE;
+                metadata.traits = traits;
             }
             return true;
         }
@@ -250,7 +262,7 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
     let batch = sample.map_or(0, |buffer| (buffer.rank - rank).max(0) as usize);
     let mut shapes = vec![Vec::new(); params.len()];
     let mut values = Vec::with_capacity(params.len());
-    let (mut batched, mut items) = (0_u64, 1);
+    let (mut batched, mut items, mut counted) = (0_u64, 1, None);
     for ((index, param), shape) in params.iter().enumerate().zip(&mut shapes) {
         if param.kind != Kind::Tensor {
             if let Some(constant) = attribute(attributes, &format!("s{index}")) {
@@ -269,6 +281,11 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
             }
             continue;
         }
+        if attribute(attributes, &format!("m{index}")).is_some() {
+            counted = Some((index, args.next().ok_or_else(missing)?));
+            values.push(Value::Missing);
+            continue;
+        }
         let buffer = match param.role {
             Role::Read => args.next().ok_or_else(missing)?,
             Role::Result if attribute(attributes, &format!("z{index}")).is_none() => {
@@ -282,7 +299,11 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
                 result
             }
         };
-        let tensor = tensor(buffer, batch, shape).ok_or_else(|| bad(index))?;
+        let tensor = match attribute(attributes, &format!("c{index}")) {
+            Some(_) => scratch::integers(buffer, batch, shape),
+            None => tensor(buffer, batch, shape),
+        };
+        let tensor = tensor.ok_or_else(|| bad(index))?;
         if batch > 0 {
             batched |= 1 << index;
             items = tensor.shape.first().copied().unwrap_or_default();
@@ -290,6 +311,16 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
         values.push(Value::Tensor(tensor));
     }
     let (stream, device) = if is_cuda { queue(frame, api)? } else { (0, Device::Host) };
+    let mut memory = None;
+    let mut extent = Vec::new();
+    if let Some((index, counts)) = counted {
+        let first = if batch > 0 { item(&values, batched, 0) } else { values.clone() };
+        let call = Call { values: &first, device, stream };
+        let bytes = operator.scratch_bytes(&call, counts.data as u64, scratch::length(counts))?;
+        let memory = memory.insert(Memory::allocate(name, bytes, is_cuda.then_some((api, frame)))?);
+        extent.push(memory.integers());
+        values[index] = Value::Tensor(memory.tensor(&extent));
+    }
     let call = Call { values: &values, device, stream };
     let launched = if batch > 0 { operator.launch_batch(&call, batched, items) } else { operator.launch(&call) };
     launched.map_err(Failure::from)
