@@ -1,12 +1,14 @@
-//! Which calls of functions with a rule can be differentiated: the adjoint kernel repeats them.
+//! Calls of functions with a rule: which of them can be differentiated, as the adjoint kernel repeats them, and the
+//! calls of their backward functions.
 
 use super::{
+    build::is_float,
     refusals::unsupported,
     tape::{Call, Callee, List, Node},
 };
 use crate::{
     diagnostic::Diagnostic,
-    ir::{Effects, FuncId, Module, Rule, Touches},
+    ir::{Effects, ExprId, FuncId, Function, Local, LocalId, LocalKind, Module, Rule, StmtKind, Touches, Type},
 };
 
 /// Refuses calls of functions that have effects.
@@ -48,6 +50,35 @@ fn check_call(effects: &[Effects], module: &Module, call: &Call) -> Result<(), D
         }
     }
     Ok(())
+}
+
+/// The call of a backward function, whose results are the adjoints of the arguments.
+pub(super) struct BackwardCall {
+    pub(super) stmt: StmtKind,
+    /// The arguments that are values of floats, and the results that are their adjoints.
+    pub(super) adjoints: Vec<(LocalId, LocalId)>,
+}
+
+/// The call of the backward function of a call, with the adjoints of its results that are floats.
+pub(super) fn backward(
+    function: &mut Function,
+    module: &Module,
+    (call, func, of_all): (&Call, FuncId, bool),
+    adjoints: Vec<ExprId>,
+) -> BackwardCall {
+    let mut args: Vec<ExprId> = call.args.iter().map(|&arg| function.copy_expr(arg)).collect();
+    for &result in &call.results {
+        args.push(function.edit(call.span).read(result));
+    }
+    args.extend(adjoints);
+    let types = &module.functions[func].results;
+    let results: Vec<LocalId> =
+        types.iter().map(|&ty| function.locals.push(Local::new("g", LocalKind::Temp, ty))).collect();
+    let has_result = |ty: Type| is_float(ty) || of_all && ty != Type::BOOL;
+    let given = call.args.iter().filter(|&&arg| has_result(function.exprs[arg].ty));
+    let pairs = given.zip(&results).filter(|&(&arg, _)| is_float(function.exprs[arg].ty));
+    let adjoints = pairs.filter_map(|(&arg, &result)| Some((function.local(arg)?, result))).collect();
+    BackwardCall { stmt: StmtKind::Call { results, func, args }, adjoints }
 }
 
 /// The name of a device function in the program.

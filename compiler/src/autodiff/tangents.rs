@@ -6,6 +6,7 @@
 //! | `v = load p` | `v = load p; v' = load p'` |
 //! | `store p = v` | `store p = v; store p' = v'` |
 //! | `atomic.add p, v` | `atomic.add p, v; atomic.add p', v'` |
+//! | `v = f(a, b)` of `cuda.custom_vjp` | `v = f(a, b); p, q = backward(a, b, v, 1); v' = a' * p + b' * q` |
 //!
 //! Control flow is the kernel's, and nothing is kept, so each loop and each update in place has tangents. It executes the
 //! kernel's writes and barriers.
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use super::{
     activity::edges,
     arrays::Memory,
-    build::{adjoint_type, converted},
+    build::{adjoint_type, converted, is_float},
     calls,
     refusals::unsupported,
     rules::{self, Evaluated},
@@ -26,8 +27,8 @@ use super::{
 use crate::{
     diagnostic::Diagnostic,
     ir::{
-        Align, BinaryOp, Block, Class, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op, Stmt,
-        StmtKind, Type,
+        Align, BinaryOp, Block, Class, Const, ExprId, ExprKind, FuncId, Function, Local, LocalId, LocalKind, Module,
+        Op, Rule, Stmt, StmtKind, Type,
     },
     source::Span,
 };
@@ -138,7 +139,7 @@ impl Emitter<'_> {
                     return Err(unsupported(*span, "a kernel with this operation", help));
                 }
                 Node::Exchange(exchange) => self.exchange(exchange),
-                Node::Call(call) => self.call(call)?,
+                Node::Call(call) => self.call(call),
                 Node::Store(write) | Node::Add(write) => self.write(write)?,
                 Node::Barrier { span, .. } => {
                     self.push(StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, *span);
@@ -164,18 +165,49 @@ impl Emitter<'_> {
         }
     }
 
-    fn call(&mut self, call: &Call) -> Result<(), Diagnostic> {
-        if let Callee::Function(func, _) = call.callee
-            && call.results.iter().any(|&to| self.is_active(to))
-        {
-            let name = calls::name(self.module, func);
-            let what = format!("`{name}`, which has a backward function, in forward mode");
-            let help = "call the function without `cuda.custom_vjp`, or derive the kernel by `cuda.vjp`";
-            return Err(unsupported(call.span, &what, help));
-        }
+    fn call(&mut self, call: &Call) {
         let args = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
         self.push(call.stmt(args), call.span);
-        Ok(())
+        if let Callee::Function(_, Rule::Backward { func, of_all }) = call.callee {
+            let active: Vec<LocalId> = call.results.iter().copied().filter(|&to| self.is_active(to)).collect();
+            active.into_iter().for_each(|to| self.tangent_of_result(to, (call, func, of_all)));
+        }
+    }
+
+    /// The tangent of a result: the backward function, with the adjoint 1 of this result and 0 of the others, gives the
+    /// partial derivatives.
+    fn tangent_of_result(&mut self, to: LocalId, (call, func, of_all): (&Call, FuncId, bool)) {
+        let span = call.span;
+        let floats: Vec<LocalId> =
+            call.results.iter().copied().filter(|&result| is_float(self.function.locals[result].ty)).collect();
+        let mut adjoints = Vec::new();
+        for result in floats {
+            let adjoint = Const::Float(if result == to { 1.0 } else { 0.0 });
+            let ty = self.function.locals[result].ty;
+            adjoints.push(self.expr(ExprKind::Const(adjoint), ty, span));
+        }
+        let backward = calls::backward(self.function, self.module, (call, func, of_all), adjoints);
+        self.push(backward.stmt, span);
+        let ty = adjoint_type(self.function.locals[to].ty);
+        let mut sum: Option<ExprId> = None;
+        for (value, partial) in backward.adjoints {
+            if !self.is_active(value) {
+                continue;
+            }
+            let (local, partial) = (self.tangent(value), self.read(partial, span));
+            let tangent = self.read(local, span);
+            let [partial, tangent] = [partial, tangent].map(|factor| converted(self.function, factor, ty));
+            let term = self.function.edit(span).binary(BinaryOp::Mul, partial, tangent);
+            sum = Some(match sum {
+                Some(sum) => self.function.edit(span).binary(BinaryOp::Add, sum, term),
+                None => term,
+            });
+        }
+        let tangent = match sum {
+            Some(sum) => sum,
+            None => self.tangent_of(None, ty, span),
+        };
+        self.assign_tangent(to, tangent, span);
     }
 
     fn define(&mut self, to: LocalId, value: ExprId, span: Span) {

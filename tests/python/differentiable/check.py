@@ -138,12 +138,11 @@ def run(program: Program) -> str:
             return "unresolved: infinite"
         scale = size(gradient, made.along) + abs(made.loss(0.0))
         made.differences(value, scale)
-        if not program.has_rules:
-            tangents = made.tangents()
-            other = vdot(made.weights, tangents)
-            scale = size(gradient, made.along) + size(made.weights, tangents)
-            if abs(value - other) > OF_MODES * scale:
-                return f"wrong: the adjoint kernel has {value!r}, the tangent kernel {other!r}, scale {scale!r}"
+        tangents = made.tangents()
+        other = vdot(made.weights, tangents)
+        scale = size(gradient, made.along) + size(made.weights, tangents)
+        if abs(value - other) > OF_MODES * scale:
+            return f"wrong: the adjoint kernel has {value!r}, the tangent kernel {other!r}, scale {scale!r}"
     except Wrong as error:
         return f"wrong: {error}"
     except Unresolved:

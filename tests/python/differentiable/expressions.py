@@ -55,7 +55,6 @@ class Helper:
     name: str
     source: str
     results: int
-    has_rule: bool = False  # its adjoint is its own: forward mode has none
 
 
 @dataclass
@@ -105,4 +104,4 @@ class Expressions:
             return Helper(name, f"{head}    t = {one}\n    return t, {other} * t\n", 2)
         rule = f"def {name}_backward(u, v, r, g):\n    return g * v * math.cos(u * v), g * u * math.cos(u * v)\n\n\n"
         text = f"{rule}@cuda.custom_vjp(backward={name}_backward)\ndef {name}(u, v):\n    return math.sin(u * v)\n"
-        return Helper(name, text, 1, has_rule=True)
+        return Helper(name, text, 1)

@@ -36,7 +36,6 @@ class Program:
     grid: int
     block: int
     shared: int  # bytes of dynamic shared memory
-    has_rules: bool  # it calls functions that have no tangents
 
     def arguments(self, rng: np.random.Generator) -> list[Any]:
         """Arguments for the kernel."""
@@ -95,8 +94,7 @@ def generate(seed: int) -> Program:
     made.line(depth, f"out[i, 0] = {write.value(names)}")
     head = "".join(f"{each.source}\n\n" for each in write.helpers)
     source = f"{HEAD}{head}@cuda.jit\ndef program({', '.join(params)}):\n" + "\n".join(made.lines) + "\n"
-    has_rules = any(each.has_rule and f"{each.name}(" in source.split(each.source)[1] for each in write.helpers)
-    return Program(seed, source, tuple(params), grid, block, shared, has_rules)
+    return Program(seed, source, tuple(params), grid, block, shared)
 
 
 def started(made: Statements, rng: random.Random, has_phases: bool) -> int:

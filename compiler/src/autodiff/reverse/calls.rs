@@ -4,9 +4,10 @@ use super::Emitter;
 use crate::{
     autodiff::{
         build::{adjoint_type, converted, is_float},
+        calls,
         tape::{Call, Callee},
     },
-    ir::{ExprId, LocalId, Rule, StmtKind, Type},
+    ir::{LocalId, Rule},
 };
 
 impl Emitter<'_> {
@@ -25,13 +26,10 @@ impl Emitter<'_> {
         if adjoints.iter().all(Option::is_none) {
             return;
         }
-        let mut args: Vec<ExprId> = call.args.iter().map(|&arg| self.function.copy_expr(arg)).collect();
-        for &result in &call.results {
-            args.push(self.read(result, span));
-        }
+        let mut given = Vec::new();
         for (&to, &adjoint) in floats.iter().zip(&adjoints) {
             let ty = self.function.locals[to].ty;
-            args.push(match adjoint {
+            given.push(match adjoint {
                 Some(adjoint) => {
                     let adjoint = self.read(adjoint, span);
                     converted(self.function, adjoint, ty)
@@ -39,17 +37,9 @@ impl Emitter<'_> {
                 None => self.zero(ty, span),
             });
         }
-        let types = self.module.functions[func].results.clone();
-        let results: Vec<LocalId> = types.into_iter().map(|ty| self.temp("g", ty)).collect();
-        self.push(StmtKind::Call { results: results.clone(), func, args }, span);
-        let types = call.args.iter().map(|&arg| self.tape.function.exprs[arg].ty);
-        let has_result: Vec<bool> = types.map(|ty| is_float(ty) || of_all && ty != Type::BOOL).collect();
-        let args = call.args.iter().zip(has_result).filter(|(_, has)| *has).map(|(&arg, _)| arg);
-        for (arg, result) in args.zip(results) {
-            if !is_float(self.tape.function.exprs[arg].ty) {
-                continue;
-            }
-            let Some(value) = self.tape.function.local(arg).filter(|&value| self.receives(value)) else { continue };
+        let backward = calls::backward(self.function, self.module, (call, func, of_all), given);
+        self.push(backward.stmt, span);
+        for (value, result) in backward.adjoints {
             let to = adjoint_type(self.function.locals[value].ty);
             let term = self.read(result, span);
             let term = converted(self.function, term, to);

@@ -383,7 +383,8 @@ def custom_vjp(function: Callable[..., Any] | None = None, backward: Callable[..
     In kernels, it is ``function``. In adjoint kernels, ``backward(*args, *results, *adjoints)`` gives the derivative.
     It takes the arguments of the call, its results, and the adjoints of those results that are floats or complex
     numbers. It returns the adjoint of each argument that is a float or a complex number: a number for one, a tuple for
-    several. It may return one for each integer, too, which is ignored.
+    several. It may return one for each integer, too, which is ignored. Tangent kernels call it for each result, with
+    the adjoint 1 for this one and 0 for the others.
     Both functions compute from numbers only: they take and access no arrays, and raise no exceptions.
 
     Parameters

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from gradients import check, launched
+from gradients import adjoints, check, launched, noise, vdot
 from test_vjp import refused
 from weft import cuda
 from weft.errors import CompileError
@@ -217,7 +217,7 @@ def test_wrong_rules_are_errors_at_the_call(backward, message):
     assert line == "y[0] = derived(x[0], 2)"
 
 
-def test_arrays_and_forward_mode_are_errors_at_the_call():
+def test_arrays_are_errors_at_the_call():
     rule = cuda.custom_vjp(first_of, lambda values, y, g: g)
 
     def kernel(x, y):
@@ -226,6 +226,28 @@ def test_arrays_and_forward_mode_are_errors_at_the_call():
     head, line = refused(kernel, np.ones(2), np.ones(1))
     assert "`first_of` has a backward function, but takes array(float64, 1d, C)" in head
     assert line == "y[0] = rule(x) * x[1]"
-    x = np.ones(3)
-    with pytest.raises(CompileError, match="`powers`, which has a backward function, in forward mode"):
-        cuda.jvp(steps)[1, 32](x, x, x, x)
+
+
+@pytest.mark.parametrize("case", ["in_loops", "steps"])
+def test_tangents_are_products_with_the_partial_derivatives(case):
+    z = uniform(30) + 1j * uniform(7, 30)[0]
+    kernel, args, outputs = {
+        "in_loops": (in_loops, (0.7, z, np.zeros(30), np.zeros(30, complex)), ["out", "more"]),
+        "steps": (steps, (0.4 * uniform(30), np.zeros(30)), ["out"]),
+    }[case]
+    rng = np.random.default_rng(3)
+    weights, gradients = adjoints(kernel, 1, 32, args, outputs, rng)
+    tangents = {name: noise(rng, gradient) for name, gradient in gradients.items()}
+    directions = {name: np.copy(value) for name, value in tangents.items()}
+    copies = [np.copy(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    cuda.jvp(kernel)[1, 32](*copies, *tangents.values())
+    cuda.synchronize()
+    found = sum(vdot(weights[name], tangents[name]) for name in outputs)
+    expected = sum(vdot(gradients[name], directions[name]) for name in gradients)
+    assert abs(found - expected) <= 1e-12 * (1 + abs(expected)), (found, expected)
+
+
+def test_halves_have_tangents():
+    x, dx, dy = (np.full(20, value, np.float16) for value in (0.5, 2.0, 0.0))
+    cuda.jvp(clips)[1, 32](x, np.zeros_like(x), dx, dy)
+    assert dy.tolist() == [6.0] * 20
