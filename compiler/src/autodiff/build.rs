@@ -7,7 +7,7 @@ use weft_artifact::Scalar;
 use super::{
     loops::{Normal, normal_form},
     refusals::{unsupported, which_array},
-    tape::{Branch, Call, Callee, Carried, Exchange, Join, List, Node, Repeat, Write},
+    tape::{Barrier, Branch, Call, Callee, Carried, Exchange, Join, List, Node, Repeat, Write},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -236,17 +236,19 @@ impl Recorder<'_> {
             (Op::Nanosleep | Op::SetRegisters { .. } | Op::Breakpoint | Op::Check(_), _) => {}
             (Op::Barrier, _) => {
                 let event = self.event();
-                out.push(Node::Barrier { event, span });
+                out.push(Node::Barrier { event, scope: Barrier::Block, span });
             }
-            (
-                Op::GridBarrier
-                | Op::BarrierReduce(_)
-                | Op::WarpBarrier
-                | Op::Fence(_)
-                | Op::OfWarps
-                | Op::WarpRegion(_),
-                _,
-            ) => return Err(unsupported(span, "this barrier", TOGETHER)),
+            (Op::WarpBarrier, &[mask]) if matches!(self.function.int(mask), Some(-1 | 0xFFFF_FFFF)) => {
+                let event = self.event();
+                out.push(Node::Barrier { event, scope: Barrier::Warp, span });
+            }
+            (Op::WarpBarrier, _) => {
+                let help = "let all lanes reach `cuda.syncwarp()`, and leave out its mask";
+                return Err(unsupported(span, "a barrier of a part of a warp", help));
+            }
+            (Op::GridBarrier | Op::BarrierReduce(_) | Op::Fence(_) | Op::OfWarps | Op::WarpRegion(_), _) => {
+                return Err(unsupported(span, "this barrier", TOGETHER));
+            }
             (Op::Shuffle(shuffle), &[mask, value, by, width]) if results.len() == 1 => {
                 let mut values = [mask, value, by, width];
                 for value in &mut values {

@@ -17,7 +17,7 @@ use super::{
     arrays::Memory,
     dependence::Dependents,
     sums::Tape,
-    tape::{List, Node, Repeat, Values, Write, for_each_event},
+    tape::{Barrier, List, Node, Repeat, Values, Write, has_barrier},
 };
 use crate::{
     analysis::same,
@@ -151,7 +151,9 @@ impl<'a> Contents<'a> {
             let precedes = write.place.at < load.at && deeper.is_none_or(|at| at <= depth);
             let in_loop = load.path[..common.min(depth + 1)].iter().any(|around| around.of_loop().is_some());
             // Another thread may run no iteration of a loop without barriers.
-            let together = common > depth || matches!(memory, Memory::Local(_)) || self.has_barrier(&load.path[depth]);
+            let together = common > depth
+                || matches!(memory, Memory::Local(_))
+                || self.has_barrier(&load.path[depth], Some(Barrier::Block));
             let follows_other = |other: &Writing<'_>| {
                 together
                     && other.memory == memory
@@ -165,13 +167,10 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Whether a loop has barriers, so that all threads of the block run the same iterations.
-    fn has_barrier(&self, around: &Around) -> bool {
-        let mut has = false;
-        if let Some(repeat) = around.of_loop().and_then(|id| self.loops.get(&id)) {
-            for_each_event(&repeat.body, &mut |_, write| has |= write.is_none());
-        }
-        has
+    /// Whether a loop has barriers: with those of the block, all its threads run the same iterations.
+    fn has_barrier(&self, around: &Around, of: Option<Barrier>) -> bool {
+        let repeat = around.of_loop().and_then(|id| self.loops.get(&id));
+        repeat.is_some_and(|repeat| has_barrier(&repeat.body, of))
     }
 
     /// Whether a write in a loop writes the same elements in each iteration of the loops that it has in common with a
@@ -198,7 +197,7 @@ impl<'a> Contents<'a> {
         let Some((memory @ Memory::Param(param), load)) = self.loads.get(&value) else { return false };
         let is_distinct = |around: &Around| {
             let Some(repeat) = around.of_loop().and_then(|id| self.loops.get(&id)) else { return true };
-            !self.has_barrier(around) && self.tape.writes_distinct(repeat)
+            !self.has_barrier(around, None) && self.tape.writes_distinct(repeat)
         };
         let writes = self.writes.iter().filter(|write| write.memory == *memory);
         self.knows_old

@@ -4,7 +4,7 @@ use super::{
     activity::Written,
     refusals::unsupported,
     sums::Tape,
-    tape::{List, Node, Repeat, Values},
+    tape::{Barrier, List, Node, Repeat, Values, has_barrier},
 };
 use crate::{
     diagnostic::Diagnostic,
@@ -106,15 +106,16 @@ fn differs_in_block(kind: &ExprKind) -> bool {
 
 /// Refuses barriers that not all threads of a block may reach, as far as the compiler sees: both sweeps wait there.
 pub(super) fn check_barriers(tape: Tape<'_>, written: &Written, list: &List) -> Result<(), Diagnostic> {
-    let mut has_barrier = false;
-    super::tape::for_each_event(list, &mut |_, write| has_barrier |= write.is_none());
+    let has_barrier = has_barrier(list, Some(Barrier::Block));
     if has_barrier { in_list(&Dependents::of_threads(tape, written, list), list, None) } else { Ok(()) }
 }
 
 fn in_list(differing: &Dependents<'_>, list: &List, under: Option<Span>) -> Result<(), Diagnostic> {
     for node in list {
         match node {
-            Node::Barrier { span, .. } => {
+            // The lanes of a warp wait for each other in the branches that they all take.
+            Node::Barrier { scope: Barrier::Warp, .. } => {}
+            Node::Barrier { scope: Barrier::Block, span, .. } => {
                 if let Some(condition) = under {
                     let help = "let all threads of the block reach the barrier: put what depends on the thread's index \
                                 (a guard, instead of a `return`) around the accesses before and after it";

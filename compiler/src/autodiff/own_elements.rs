@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use super::{
     arrays::Memory,
     sums::Tape,
-    tape::{List, Node, for_each_event},
+    tape::{List, Node, has_barrier},
 };
 use crate::{
     analysis::same,
@@ -31,9 +31,7 @@ type Stored = (u32, Vec<usize>);
 
 /// The arrays whose gradients need no atomic operations, by the number of the parameter.
 pub(super) fn plain(tape: Tape<'_>, list: &List) -> Vec<u32> {
-    let mut has_barrier = false;
-    for_each_event(list, &mut |_, write| has_barrier |= write.is_none());
-    if has_barrier {
+    if has_barrier(list, None) {
         return Vec::new();
     }
     let is_plain = |param: &u32| {

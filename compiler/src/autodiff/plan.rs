@@ -12,7 +12,7 @@ use super::{
     scratch::{self, Record},
     shadow,
     sums::{Counter, Extreme, Tape},
-    tape::{Branch, Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_value},
+    tape::{Branch, Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_value},
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -390,12 +390,12 @@ impl Planner<'_> {
         let is_shared = needed.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_)));
         let mut has = false;
         for list in [&repeat.head, &repeat.body] {
-            for_each_event(list, &mut |_, write| {
-                has |= match write {
-                    Some(write) => {
+            for_each_event(list, &mut |_, event| {
+                has |= match event {
+                    Event::Write(write) => {
                         needed.contents.contains(&self.tape.arrays.memory(self.tape.function, write.pointer))
                     }
-                    None => is_shared,
+                    Event::Barrier(_) => is_shared,
                 };
             });
         }

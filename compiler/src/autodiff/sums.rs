@@ -9,7 +9,7 @@ use super::{
     arrays::{Arrays, Memory},
     build::is_float,
     shadow::Strides,
-    tape::{Carried, Definition, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
+    tape::{Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
 };
 use crate::{
     analysis::{any_expr, same},
@@ -80,8 +80,11 @@ impl Tape<'_> {
     /// barriers or writes to shared and local arrays.
     pub(super) fn is_order_free(self, repeat: &Repeat) -> bool {
         let mut is_own = false;
-        for_each_event(&repeat.body, &mut |_, write| {
-            is_own |= write.is_none_or(|write| self.arrays.memory(self.function, write.pointer).is_own());
+        for_each_event(&repeat.body, &mut |_, event| {
+            is_own |= match event {
+                Event::Write(write) => self.arrays.memory(self.function, write.pointer).is_own(),
+                Event::Barrier(_) => true,
+            };
         });
         if is_own {
             return false;

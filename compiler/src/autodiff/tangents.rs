@@ -141,8 +141,9 @@ impl Emitter<'_> {
                 Node::Exchange(exchange) => self.exchange(exchange),
                 Node::Call(call) => self.call(call),
                 Node::Store(write) | Node::Add(write) => self.write(write)?,
-                Node::Barrier { span, .. } => {
-                    self.push(StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, *span);
+                Node::Barrier { scope, span, .. } => {
+                    let barrier = scope.stmt(self.function, *span);
+                    self.push(barrier, *span);
                 }
                 Node::If(branch) => self.branch(branch)?,
                 Node::Loop(repeat) => self.repeat(repeat)?,

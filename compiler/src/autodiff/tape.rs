@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::is_float;
 use crate::{
-    ir::{AtomicOp, ExprId, FuncId, Function, LocalId, Op, Rule, Shuffle, StmtKind, for_each_expr},
+    ir::{
+        AtomicOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Op, Rule, Shuffle, StmtKind, Type, for_each_expr,
+    },
     source::Span,
 };
 
@@ -46,10 +48,12 @@ pub(super) enum Node {
     Store(Write),
     /// An atomic addition to an element; of integers, any atomic operation.
     Add(Write),
-    /// A barrier of the block.
+    /// A barrier.
     Barrier {
         /// The number of the event.
         event: usize,
+        /// The threads that wait for each other.
+        scope: Barrier,
         /// Its location.
         span: Span,
     },
@@ -57,6 +61,33 @@ pub(super) enum Node {
     If(Branch),
     /// A loop.
     Loop(Box<Repeat>),
+}
+
+/// The threads that a barrier waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Barrier {
+    /// All of the block.
+    Block,
+    /// All lanes of the warp.
+    Warp,
+}
+
+impl Barrier {
+    /// The statement.
+    pub(super) fn stmt(self, function: &mut Function, span: Span) -> StmtKind {
+        let (op, args) = match self {
+            Self::Block => (Op::Barrier, Vec::new()),
+            Self::Warp => (Op::WarpBarrier, vec![function.edit(span).expr(ExprKind::Const(Const::Int(-1)), Type::I32)]),
+        };
+        StmtKind::Op { op, results: Vec::new(), args }
+    }
+}
+
+/// What must be done again so that an execution loads the same values.
+#[derive(Clone, Copy)]
+pub(super) enum Event<'a> {
+    Write(&'a Write),
+    Barrier(Barrier),
 }
 
 /// A write of a float to an element of an array.
@@ -277,12 +308,12 @@ impl Write {
     }
 }
 
-/// Calls `visit` on each event of a list, and on the write if it is one.
-pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Option<&'a Write>)) {
+/// Calls `visit` on each event of a list, with its number.
+pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Event<'a>)) {
     for node in list {
         match node {
-            Node::Store(write) | Node::Add(write) => visit(write.event, Some(write)),
-            Node::Barrier { event, .. } => visit(*event, None),
+            Node::Store(write) | Node::Add(write) => visit(write.event, Event::Write(write)),
+            Node::Barrier { event, scope, .. } => visit(*event, Event::Barrier(*scope)),
             Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) => {}
             Node::If(branch) => {
                 for_each_event(&branch.then, visit);
@@ -294,6 +325,18 @@ pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Op
             }
         }
     }
+}
+
+/// Whether a list has barriers of some threads; by default of any.
+pub(super) fn has_barrier(list: &List, of: Option<Barrier>) -> bool {
+    let mut has = false;
+    for_each_event(list, &mut |_, event| {
+        has |= match event {
+            Event::Barrier(scope) => of.is_none_or(|of| of == scope),
+            Event::Write(_) => false,
+        };
+    });
+    has
 }
 
 impl Branch {

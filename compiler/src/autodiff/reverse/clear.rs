@@ -4,7 +4,7 @@ use weft_artifact::Scalar;
 
 use super::Emitter;
 use crate::{
-    autodiff::dynamic,
+    autodiff::{dynamic, tape::Barrier},
     ir::{
         Align, Base, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, LocalId, Space, SpecialRegister, Stmt,
         StmtKind, Type, UnaryOp,
@@ -51,7 +51,7 @@ impl Emitter<'_> {
             }
         }
         if adjoints.iter().any(is_shared) {
-            self.barrier(span);
+            self.barrier(Barrier::Block, span);
         }
     }
 

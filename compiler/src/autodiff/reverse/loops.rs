@@ -9,7 +9,7 @@ use crate::{
     autodiff::{
         needed::Needed,
         plan::{Order, Restored},
-        tape::{Definition, Repeat, Values, definitions, for_each_event},
+        tape::{Barrier, Definition, Event, Repeat, Values, definitions, for_each_event, has_barrier},
     },
     ir::{
         Align, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Leaf, Local, LocalArray, LocalId, Stmt,
@@ -232,8 +232,8 @@ impl Emitter<'_> {
         let less = self.binary(BinaryOp::Sub, now, one, span);
         self.push(StmtKind::Assign(left, less), span);
         // Another thread may still load what the iteration writes again.
-        if self.writes_shared(repeat, again) {
-            self.barrier(span);
+        if let Some(scope) = self.barrier_of_writes(repeat, again) {
+            self.barrier(scope, span);
         }
         self.restore(repeat, restored, left);
         let mut terms = Vec::new();
@@ -261,17 +261,17 @@ impl Emitter<'_> {
         self.leave(repeat, &active);
     }
 
-    /// Whether an iteration with barriers writes shared arrays again.
-    fn writes_shared(&self, repeat: &Repeat, again: &Needed) -> bool {
-        let (mut has_barrier, mut writes) = (false, false);
-        for_each_event(&repeat.body, &mut |event, write| match write {
-            Some(write) => {
+    /// The barrier of an iteration with barriers that writes shared arrays again.
+    fn barrier_of_writes(&self, repeat: &Repeat, again: &Needed) -> Option<Barrier> {
+        let mut writes = false;
+        for_each_event(&repeat.body, &mut |number, event| {
+            if let Event::Write(write) = event {
                 let memory = self.tape.arrays.memory(self.tape.function, write.pointer);
-                writes |= again.events.contains(&event) && memory.is_shared();
+                writes |= again.events.contains(&number) && memory.is_shared();
             }
-            None => has_barrier = true,
         });
-        has_barrier && writes
+        let scopes = [Barrier::Block, Barrier::Warp].into_iter().filter(|_| writes);
+        scopes.into_iter().find(|&scope| has_barrier(&repeat.body, Some(scope)))
     }
 
     /// Restores the values at the start of an iteration.

@@ -24,7 +24,7 @@ use super::{
     rules::{self, Evaluated},
     shadow,
     sums::Tape,
-    tape::{Branch, List, Node, Values, Write, for_each_use},
+    tape::{Barrier, Branch, List, Node, Values, Write, for_each_use},
 };
 use crate::{
     ir::{
@@ -304,7 +304,7 @@ impl Emitter<'_> {
                     }
                 }
                 Node::Store(write) | Node::Add(write) if needed.events.contains(&write.event) => self.write(write),
-                Node::Barrier { event, span } if needed.events.contains(event) => self.barrier(*span),
+                Node::Barrier { event, scope, span } if needed.events.contains(event) => self.barrier(*scope, *span),
                 Node::Store(_) | Node::Add(_) | Node::Barrier { .. } => {}
                 Node::If(branch) => {
                     if needed.has_branch(branch) {
@@ -329,8 +329,9 @@ impl Emitter<'_> {
         self.push(kind, write.span);
     }
 
-    fn barrier(&mut self, span: Span) {
-        self.push(StmtKind::Op { op: Op::Barrier, results: Vec::new(), args: Vec::new() }, span);
+    fn barrier(&mut self, scope: Barrier, span: Span) {
+        let barrier = scope.stmt(self.function, span);
+        self.push(barrier, span);
     }
 
     fn forward_branch(&mut self, branch: &Branch, needed: &Needed) {
@@ -362,7 +363,7 @@ impl Emitter<'_> {
         match node {
             Node::Define { to, value, span } => self.reverse_define(*to, *value, *span),
             Node::Unrepeatable { .. } => {}
-            Node::Barrier { span, .. } => self.barrier(*span),
+            Node::Barrier { scope, span, .. } => self.barrier(*scope, *span),
             Node::Exchange(exchange) => self.reverse_exchange(exchange),
             Node::Call(call) => self.reverse_call(call),
             Node::Store(write) => self.reverse_write(write, true),

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from gradients import check
+from gradients import adjoints, check, vdot
+from test_vjp import refused
 from weft import cuda
 
 ALL = 0xFFFFFFFF
@@ -85,6 +86,56 @@ def until_all(x, out):
     out[i] = v
 
 
+@cuda.jit
+def warp_products(x, out):
+    """A tree of each warp in shared memory, without barriers of the block."""
+    tile = cuda.shared.array(64, np.float64)
+    i, tid = cuda.grid(1), cuda.threadIdx.x
+    tile[tid] = 0.5 + x[i] * x[i]
+    cuda.syncwarp()
+    n = 16
+    while n > 0:
+        if cuda.laneid < n:
+            tile[tid] = tile[tid] * math.sin(tile[tid + n])
+        cuda.syncwarp()
+        n //= 2
+    if cuda.laneid == 0:
+        out[i // 32] = tile[tid]
+
+
+@cuda.jit
+def warp_steps(x, n, out):
+    """Steps whose number differs in the warps, of which one has none."""
+    tile = cuda.shared.array(96, np.float64)
+    i, tid = cuda.grid(1), cuda.threadIdx.x
+    warp = tid // 32
+    if n[warp] > 0:
+        tile[tid] = x[i]
+        cuda.syncwarp()
+        for k in range(n[warp]):
+            near = tile[tid ^ 1] * tile[(tid + k) % 32 + 32 * warp]
+            cuda.syncwarp()
+            tile[tid] = math.sin(near) + 0.3 * tile[tid]
+            cuda.syncwarp()
+        out[i] = tile[tid] * x[i]
+
+
+@cuda.jit
+def both_barriers(x, out):
+    """Tiles that a warp and then the block exchange, which each iteration writes first."""
+    tile, sums = cuda.shared.array(64, np.float64), cuda.shared.array(64, np.float64)
+    tid = cuda.threadIdx.x
+    v = x[tid]
+    for k in range(x.size // 16):
+        tile[tid] = v * v
+        cuda.syncwarp()
+        sums[tid] = math.cos(tile[tid ^ 3]) * v
+        cuda.syncthreads()
+        v = v + 0.2 * sums[63 - tid] * tile[tid ^ 1] + 0.1 * k
+        cuda.syncthreads()
+    out[tid] = v
+
+
 CASES = {
     "broadcast": (broadcast, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
     "gathered_lanes": (gathered_lanes, 2, 32, (uniform(64), np.arange(64) * 5 % 11, np.zeros(64)), ["out"]),
@@ -94,6 +145,9 @@ CASES = {
     "warp_maxima": (warp_maxima, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
     "warp_scans": (warp_scans, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
     "voted": (voted, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
+    "warp_products": (warp_products, 2, 64, (uniform(128), np.zeros(4)), ["out"]),
+    "warp_steps": (warp_steps, 2, 96, (uniform(192), np.array([3, 0, 5]), np.zeros(192)), ["out"]),
+    "both_barriers": (both_barriers, 1, 64, (uniform(64), np.zeros(64)), ["out"]),
     "until_all": (until_all, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
 }
 
@@ -102,3 +156,26 @@ CASES = {
 def test_gradients_are_those_of_differences(case):
     kernel, grid, block, args, outputs = CASES[case]
     check(kernel, grid, block, args, outputs)
+
+
+@pytest.mark.parametrize("case", ["warp_products", "warp_steps", "both_barriers"])
+def test_tangents_agree_with_gradients(case):
+    kernel, grid, block, args, outputs = CASES[case]
+    weights, gradients = adjoints(kernel, grid, block, args, outputs, np.random.default_rng(4))
+    along = np.random.default_rng(5).random(args[0].shape)
+    tangents = {name: np.zeros_like(gradient) for name, gradient in gradients.items()} | {"x": np.copy(along)}
+    cuda.jvp(kernel)[grid, block](*map(np.copy, args), *tangents.values())
+    cuda.synchronize()
+    expected = vdot(gradients["x"], along)
+    assert abs(vdot(weights["out"], tangents["out"]) - expected) <= 1e-12 * (1 + abs(expected))
+
+
+def test_a_barrier_of_a_part_of_a_warp_is_an_error_at_its_line():
+    def halves(x, y):
+        if cuda.laneid < 16:
+            cuda.syncwarp(0xFFFF)
+        y[0] = x[0]
+
+    head, line = refused(halves, np.zeros(1), np.zeros(1))
+    assert "the derivative of a barrier of a part of a warp is not supported" in head
+    assert line == "cuda.syncwarp(0xFFFF)"
