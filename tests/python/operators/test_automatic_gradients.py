@@ -77,9 +77,9 @@ def swept(x, out):
     tile, i = cuda.shared.array((3, 4), np.float64), cuda.threadIdx.x
     for k in range(x.shape[1]):
         tile[i, k] = x[i, k]
-    for _ in range(x.shape[0]):
+    for _ in range(x.shape[1] - 1):
         for k in range(x.shape[1]):
-            tile[i, k] = math.sin(tile[i, k]) * tile[i, k - 1]
+            tile[i, k] = math.sin(tile[i, k]) + 0.3 * tile[i, k] * tile[i, k - 1]
     for k in range(x.shape[1]):
         out[i, k] = tile[i, k]
 
