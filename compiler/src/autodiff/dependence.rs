@@ -92,7 +92,8 @@ impl<'a> Dependents<'a> {
     }
 }
 
-fn differs_in_block(kind: &ExprKind) -> bool {
+/// Whether it is the index of a thread, a lane, or another value that differs in a block.
+pub(super) fn differs_in_block(kind: &ExprKind) -> bool {
     let Class::Leaf(Leaf::Special(register)) = kind.class() else { return false };
     match register {
         SpecialRegister::BlockIdx(_)

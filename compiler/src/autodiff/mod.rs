@@ -18,6 +18,7 @@ mod dependence;
 mod dynamic;
 mod early_loads;
 mod exact_sums;
+mod guards;
 mod late_stores;
 mod loops;
 mod merge_additions;
@@ -89,6 +90,7 @@ fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ord
     let mut body = std::mem::take(&mut function.body);
     unroll::write_out_up_to(&mut function, &module.constants, &mut body, MOST_UNROLLED);
     function.body = body;
+    guards::open(&mut function);
     let rules: Vec<Option<Rule>> = module.functions.iter().map(|(_, function)| function.rule).collect();
     let (list, loops) = build::record(&mut function, &rules)?;
     calls::check(module, &list)?;

@@ -377,16 +377,17 @@ def test_gradients_are_those_of_differences(case):
 def test_what_is_not_supported_is_an_error_at_its_line():
     x, y = np.zeros(8), np.zeros(8)
 
-    def returns(x, y):
+    def leaves(x, y):
         tile = cuda.shared.array(8, np.float64)
         i = cuda.threadIdx.x
-        if i >= x.size:
-            return
-        tile[i] = x[i]
-        cuda.syncthreads()
-        y[i] = tile[7 - i]
+        v = x[i]
+        while v > 0.5:
+            tile[i] = v
+            cuda.syncthreads()
+            v *= tile[7 - i]
+        y[i] = v
 
-    head, line = refused(returns, x, y)
+    head, line = refused(leaves, x, y)
     assert "a barrier under a condition that may differ in the block" in head
     assert line == "cuda.syncthreads()"
 
