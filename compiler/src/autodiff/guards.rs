@@ -225,7 +225,7 @@ impl Opener<'_> {
         }
         self.out.push(exit.clone());
         self.list(guard, rest)?;
-        let body = std::mem::replace(&mut self.out, Block::new());
+        let body = std::mem::take(&mut self.out);
         self.list(guard, step)?;
         let step = std::mem::replace(&mut self.out, outer);
         self.out.push(Stmt { kind: StmtKind::Loop { body, step }, span });

@@ -270,8 +270,8 @@ impl Emitter<'_> {
                 writes |= again.events.contains(&number) && memory.is_shared();
             }
         });
-        let scopes = [Barrier::Block, Barrier::Warp].into_iter().filter(|_| writes);
-        scopes.into_iter().find(|&scope| has_barrier(&repeat.body, Some(scope)))
+        let scopes = [Barrier::Block, Barrier::Warp];
+        scopes.into_iter().find(|&scope| writes && has_barrier(&repeat.body, Some(scope)))
     }
 
     /// Restores the values at the start of an iteration.
