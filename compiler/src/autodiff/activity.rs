@@ -2,7 +2,11 @@
 //!
 //! A value is *varied* if it depends on an array or a scalar that has an adjoint, by operations with a derivative. It is
 //! *useful* if an element that is written depends on it. It is *active* if it is both: only active values have
-//! adjoints. Shared and local arrays are active by the same rules: values flow into them and from them.
+//! adjoints. Shared and local arrays are active by the same rules: values flow into them and from them. A value that is
+//! loaded from such an array is varied only if a varied value may have been stored before. In a kernel without races, a
+//! store that follows in the tape, outside of the loops around the load, precedes the load in no thread: a barrier between
+//! them, which all threads reach, would have to be before the load and after the store. So collectives may share their
+//! arrays, and only those whose operands are varied have an adjoint.
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
@@ -28,6 +32,8 @@ pub(super) struct Activity {
     useful: Values,
     /// The shared and local arrays to which varied values are stored.
     varied_memory: BTreeSet<Memory>,
+    /// The writes to such an array after which it may have varied values, by the number of the event.
+    varied_writes: BTreeSet<usize>,
     /// Those from which useful values are loaded.
     useful_memory: BTreeSet<Memory>,
     /// The arrays from which active values are loaded, by the number of the parameter.
@@ -101,10 +107,17 @@ pub(super) fn edges(function: &Function, id: ExprId) -> Vec<(usize, LocalId)> {
 
 /// Finds the active values.
 pub(super) fn find(function: &Function, arrays: &Arrays, list: &List) -> Result<Activity, Diagnostic> {
-    let mut finder =
-        Finder { function, arrays, activity: Activity::default(), changed: true, dynamic: OnceCell::new() };
+    let mut finder = Finder {
+        function,
+        arrays,
+        activity: Activity::default(),
+        varied_before: BTreeSet::new(),
+        changed: true,
+        dynamic: OnceCell::new(),
+    };
     finder.activity.varied.extend(arrays.scalars().into_iter().map(|(value, _)| value));
     while std::mem::take(&mut finder.changed) {
+        finder.varied_before.clear();
         finder.forward(list)?;
     }
     finder.changed = true;
@@ -119,6 +132,8 @@ struct Finder<'a> {
     function: &'a Function,
     arrays: &'a Arrays,
     activity: Activity,
+    /// The shared and local arrays to which a node before the current one, or in a loop around it, stores varied values.
+    varied_before: BTreeSet<Memory>,
     changed: bool,
     /// The type of the floats in dynamic shared memory.
     dynamic: OnceCell<Option<Scalar>>,
@@ -167,7 +182,9 @@ impl Activity {
         let any = |list: &List| list.iter().any(|node| self.is_reversed(function, arrays, node));
         let takes = |write: &Write| match arrays.memory(function, write.pointer) {
             Memory::Param(param) => arrays.has_adjoint(param),
-            memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => self.is_active_memory(memory),
+            memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => {
+                self.is_active_memory(memory) && self.varied_writes.contains(&write.event)
+            }
             Memory::Captured | Memory::Other => false,
         };
         match node {
@@ -233,6 +250,10 @@ impl Finder<'_> {
                             self.check_dynamic(self.function.exprs[write.value].ty, write.span)?;
                         }
                         self.changed |= self.activity.varied_memory.insert(memory);
+                        self.varied_before.insert(memory);
+                    }
+                    if self.varied_before.contains(&memory) {
+                        self.changed |= self.activity.varied_writes.insert(write.event);
                     }
                 }
                 Node::If(branch) => {
@@ -250,8 +271,14 @@ impl Finder<'_> {
                             self.varies(header);
                         }
                     }
-                    self.forward(&repeat.head)?;
-                    self.forward(&repeat.body)?;
+                    loop {
+                        let before = self.varied_before.len();
+                        self.forward(&repeat.head)?;
+                        self.forward(&repeat.body)?;
+                        if self.varied_before.len() == before {
+                            break;
+                        }
+                    }
                 }
             }
         }
@@ -275,7 +302,7 @@ impl Finder<'_> {
                 Memory::Param(param) => Ok(self.arrays.has_adjoint(param)),
                 Memory::Captured => Ok(false),
                 memory @ (Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic) => {
-                    let is_varied = self.activity.varied_memory.contains(&memory);
+                    let is_varied = self.varied_before.contains(&memory);
                     if is_varied && memory == Memory::Dynamic {
                         self.check_dynamic(self.function.exprs[value].ty, span)?;
                     }
