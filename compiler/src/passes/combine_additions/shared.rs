@@ -44,7 +44,10 @@ struct Shape {
 /// The index and the term of an addition of floats to an array in shared memory.
 fn addition(function: &Function, stmt: &Stmt) -> Option<(ExprId, ExprId)> {
     let (pointer, term) = addition_in(function, stmt, Space::Shared)?;
-    let Class::Address { base, by, .. } = function.class(pointer) else { return None };
+    let Class::Address { mut base, by, .. } = function.class(pointer) else { return None };
+    while let ExprKind::Convert(inner) = function.exprs[base].kind {
+        base = inner;
+    }
     let is_array = matches!(function.class(base), Class::Leaf(_)) && function.local(base).is_none();
     (is_array && !reads_memory(function, pointer)).then_some((by, term))
 }
