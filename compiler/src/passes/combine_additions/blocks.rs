@@ -105,13 +105,13 @@ impl Combiner<'_> {
         self.branch(is_copied, vec![copied], vec![own])
     }
 
-    fn copied(&mut self, array: SharedId, elem: Scalar, index: ExprId) -> ExprId {
+    pub(super) fn copied(&mut self, array: SharedId, elem: Scalar, index: ExprId) -> ExprId {
         let ty = Type::Ptr(elem, Space::Shared);
         let base = self.expr(ExprKind::SharedBase(array), ty);
         self.expr(ExprKind::Offset { base, index, scale: 1 }, ty)
     }
 
-    fn shared(&mut self, name: &str, elem: Scalar, len: u64) -> SharedId {
+    pub(super) fn shared(&mut self, name: &str, elem: Scalar, len: u64) -> SharedId {
         self.module.shared.push(SharedArray {
             name: name.to_owned(),
             kind: SharedKind::Cells,

@@ -19,9 +19,12 @@
 //!
 //! Profitable if the lanes are likely to add to the same element: the index depends on no `threadIdx.x`. A GPU executes
 //! atomic operations on one element one after the other, in 2 to 4 ns each on an H200. `slides`
-//! has additions to adjacent elements, `shared` those to shared memory.
+//! has additions to adjacent elements, `shared` those to shared memory; `rotate` and `interchange` have those of loops.
 
 mod blocks;
+mod interchange;
+mod loops;
+mod rotate;
 mod shared;
 mod slides;
 mod warps;
@@ -45,6 +48,9 @@ const LANES: i128 = 32;
 
 const ALL_LANES: i128 = -1;
 
+/// What differs between the lanes of a warp.
+const OF_LANE: &[SpecialRegister] = &[SpecialRegister::ThreadIdx(0), SpecialRegister::LaneId];
+
 /// Runs the pass.
 pub(super) fn run(module: &mut Module) {
     let Some(kernel) = module.kernel.filter(|_| module.is_adjoint) else { return };
@@ -55,7 +61,7 @@ pub(super) fn run(module: &mut Module) {
     let mut body = std::mem::take(&mut function.body);
     if !escapes(&body).returns {
         let span = function.span;
-        let uniform = Uniform::of(&function, &body, &[SpecialRegister::ThreadIdx(0), SpecialRegister::LaneId]);
+        let uniform = Uniform::of(&function, &body, OF_LANE);
         let mut combiner = Combiner {
             function: &mut function,
             module,
@@ -65,9 +71,14 @@ pub(super) fn run(module: &mut Module) {
             of_lane: BTreeSet::new(),
             span,
         };
+        let reads = loops::reads_of(combiner.function, &body);
+        combiner.interchange(&mut body, &reads);
         combiner.share(&mut body);
         combiner.find_only_added_to(&body);
         let sums = combiner.sums(&mut body);
+        let reads = loops::reads_of(combiner.function, &body);
+        combiner.rotate(&mut body, &reads);
+        combiner.uniform = Uniform::of(combiner.function, &body, OF_LANE);
         combiner.find_copies(&body);
         combiner.find_of_lane(&body);
         combiner.slide(&mut body);

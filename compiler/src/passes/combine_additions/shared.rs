@@ -141,7 +141,7 @@ impl Combiner<'_> {
     }
 
     /// A copy of an addition, with another term.
-    fn with_term(&mut self, stmt: &Stmt, term: LocalId) -> Stmt {
+    pub(super) fn with_term(&mut self, stmt: &Stmt, term: LocalId) -> Stmt {
         let mut copy = stmt.clone();
         if let StmtKind::Op { args, .. } = &mut copy.kind
             && let [pointer, value] = args.as_mut_slice()
