@@ -252,14 +252,53 @@ impl Combiner<'_> {
         let present = self.binary(BinaryOp::Min, left, most);
         let present = self.expr(ExprKind::Convert(present), Type::I32);
         out.push(self.assign(lanes, present));
-        let (all, full, present) = (self.int(ALL_LANES, Type::I32), self.int(LANES, Type::I32), self.read(lanes));
+        let (full, present) = (self.int(LANES, Type::I32), self.read(lanes));
         let is_full = self.compare(CompareOp::Eq, present, full);
         let (one, present) = (self.int(1, Type::I32), self.read(lanes));
         let above = self.binary(BinaryOp::Shl, one, present);
         let one = self.int(1, Type::I32);
         let below = self.binary(BinaryOp::Sub, above, one);
-        let value = self.expr(ExprKind::Select(is_full, all, below), Type::I32);
-        out.push(self.assign(mask, value));
+        let mut otherwise = vec![self.assign(mask, below)];
+        self.partial_sums(sums, (lane, lanes, mask), &mut otherwise);
+        let then = self.full_sums(sums);
+        out.push(self.branch(is_full, then, otherwise));
+        let mut parts = Vec::new();
+        let mut stores = Block::new();
+        for sum in sums {
+            let elem = self.function.locals[sum.local].ty.scalar().unwrap_or(Scalar::F64);
+            let part = self.shared("parts", elem, LANES as u64);
+            let (own, warp) = (self.read(thread), self.int(5, Type::I64));
+            let warp = self.binary(BinaryOp::Shr, own, warp);
+            let pointer = self.copied(part, elem, warp);
+            let value = self.read(sum.local);
+            stores.push(self.stmt(StmtKind::Store { pointer, value, align: Align::Natural }));
+            parts.push(part);
+        }
+        let (own, zero) = (self.read(lane), self.int(0, Type::I32));
+        let is_first = self.compare(CompareOp::Eq, own, zero);
+        out.push(self.branch(is_first, stores, Block::new()));
+        parts
+    }
+
+    /// Sums over the 32 lanes of a warp.
+    fn full_sums(&mut self, sums: &[Sum]) -> Block {
+        let mut out = Block::new();
+        let mut distance = LANES / 2;
+        while distance > 0 {
+            for sum in sums {
+                let mask = self.int(ALL_LANES, Type::I32);
+                let other = self.shuffled(sum.local, mask, distance, &mut out);
+                let (own, other) = (self.read(sum.local), self.read(other));
+                let value = self.binary(BinaryOp::Add, own, other);
+                out.push(self.assign(sum.local, value));
+            }
+            distance /= 2;
+        }
+        out
+    }
+
+    /// Sums over the first lanes of a warp. `lane`, `lanes`, `mask`: the lane, their number and their mask.
+    fn partial_sums(&mut self, sums: &[Sum], (lane, lanes, mask): (LocalId, LocalId, LocalId), out: &mut Block) {
         let mut distance = LANES / 2;
         while distance > 0 {
             for sum in sums {
@@ -277,22 +316,6 @@ impl Combiner<'_> {
             }
             distance /= 2;
         }
-        let mut parts = Vec::new();
-        let mut stores = Block::new();
-        for sum in sums {
-            let elem = self.function.locals[sum.local].ty.scalar().unwrap_or(Scalar::F64);
-            let part = self.shared("parts", elem, LANES as u64);
-            let (own, warp) = (self.read(thread), self.int(5, Type::I64));
-            let warp = self.binary(BinaryOp::Shr, own, warp);
-            let pointer = self.copied(part, elem, warp);
-            let value = self.read(sum.local);
-            stores.push(self.stmt(StmtKind::Store { pointer, value, align: Align::Natural }));
-            parts.push(part);
-        }
-        let (own, zero) = (self.read(lane), self.int(0, Type::I32));
-        let is_first = self.compare(CompareOp::Eq, own, zero);
-        out.push(self.branch(is_first, stores, Block::new()));
-        parts
     }
 
     /// Sums over the warps: a thread for each sum, in the order of the warps.
