@@ -45,6 +45,9 @@ const MOST_STORED: usize = 4;
 /// The most threads of a block.
 const MOST_THREADS: i128 = 1024;
 
+/// The most bytes of shared memory of a kernel that gets more of it: a block can have 48 KiB without a request.
+const MOST_SHARED: u64 = 40 << 10;
+
 /// An addition of an interchanged loop.
 struct Addition {
     stmt: Stmt,
@@ -212,9 +215,19 @@ impl Combiner<'_> {
             && (2..=MOST_THREADS).contains(&threads)
             && (is_plane || additions.iter().all(|addition| addition.axis == 0))
             && stored.len() <= MOST_STORED
-            && stored.iter().all(|&local| function.locals[local].ty.scalar().is_some())
+            && self.has_room(&stored, threads)
             && !is_read;
         fits.then_some(Interchange { counter, trips, is_plane, stored, values, additions })
+    }
+
+    /// Whether an element of shared memory for each thread and local fits beside the kernel's arrays.
+    fn has_room(&self, stored: &[LocalId], threads: i128) -> bool {
+        let scalars: Option<Vec<_>> = stored.iter().map(|&local| self.function.locals[local].ty.scalar()).collect();
+        let Some(scalars) = scalars else { return false };
+        let of_thread: u64 = scalars.iter().map(|scalar| scalar.size_bytes()).sum();
+        let arrays = self.module.shared.iter().map(|(_, array)| array.len.saturating_mul(array.elem.size_bytes()));
+        let own = u64::try_from(threads).unwrap_or(u64::MAX).saturating_mul(of_thread);
+        arrays.fold(own, u64::saturating_add) <= MOST_SHARED
     }
 
     /// An addition whose index does not depend on one of the thread's indices.

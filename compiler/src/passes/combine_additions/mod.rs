@@ -19,7 +19,8 @@
 //!
 //! Profitable if the lanes are likely to add to the same element: the index depends on no `threadIdx.x`. A GPU executes
 //! atomic operations on one element one after the other, in 2 to 4 ns each on an H200. `slides`
-//! has additions to adjacent elements, `shared` those to shared memory; `rotate` and `interchange` have those of loops.
+//! has additions to adjacent elements, `shared` those to shared memory; `rotate`,
+//! `transpose` and `interchange` have those of loops.
 
 mod blocks;
 mod interchange;
@@ -27,6 +28,7 @@ mod loops;
 mod rotate;
 mod shared;
 mod slides;
+mod transpose;
 mod warps;
 
 use std::collections::BTreeSet;
@@ -76,10 +78,10 @@ pub(super) fn run(module: &mut Module) {
         combiner.share(&mut body);
         combiner.find_only_added_to(&body);
         let sums = combiner.sums(&mut body);
+        combiner.find_copies(&body);
         let reads = loops::reads_of(combiner.function, &body);
         combiner.rotate(&mut body, &reads);
         combiner.uniform = Uniform::of(combiner.function, &body, OF_LANE);
-        combiner.find_copies(&body);
         combiner.find_of_lane(&body);
         combiner.slide(&mut body);
         combiner.block(&mut body);

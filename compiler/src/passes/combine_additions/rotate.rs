@@ -48,11 +48,11 @@ use crate::{
 /// The most elements of an iteration.
 const MOST: usize = 8;
 
-/// What a rotated loop needs.
-struct Rotation {
-    counted: Counted,
+/// What a rotated or transposed loop needs.
+pub(super) struct Rotation {
+    pub(super) counted: Counted,
     /// The addresses, in the order of the additions.
-    pointers: Vec<ExprId>,
+    pub(super) pointers: Vec<ExprId>,
     /// The locals from which the addresses and the bound are computed, apart from the counter.
     inputs: BTreeSet<LocalId>,
 }
@@ -74,11 +74,15 @@ impl Combiner<'_> {
     pub(super) fn rotate(&mut self, block: &mut Block, reads: &Reads) {
         let mut out = Block::with_capacity(block.len());
         for mut stmt in std::mem::take(block) {
+            self.span = stmt.span;
             if let StmtKind::Loop { body, step } = &stmt.kind
                 && let Some(rotation) = self.rotation(body, step, reads)
             {
-                self.span = stmt.span;
                 self.rotated(&body[1..], &rotation, &mut out);
+            } else if let StmtKind::Loop { body, step } = &stmt.kind
+                && let Some(transposed) = self.transposed(body, step)
+            {
+                self.transpose(&body[1..], step, &transposed, &mut out);
             } else {
                 for inner in stmt.kind.blocks_mut().into_iter().flatten() {
                     self.rotate(inner, reads);
@@ -115,23 +119,29 @@ impl Combiner<'_> {
                 }
             });
         });
-        let ty = self.function.locals[counted.counter].ty;
-        fits &= ty == Type::I32 || ty == Type::I64;
         if !fits || pointers.is_empty() || pointers.len() > MOST || !self.is_any_order(iteration, reads, true) {
             return None;
         }
+        self.with_inputs(counted, pointers, &own)
+    }
+
+    /// With the locals that a test at run time compares; `None` if it cannot.
+    pub(super) fn with_inputs(
+        &self,
+        counted: Counted,
+        pointers: Vec<ExprId>,
+        own: &BTreeSet<LocalId>,
+    ) -> Option<Rotation> {
+        let ty = self.function.locals[counted.counter].ty;
         let mut inputs = BTreeSet::new();
-        for &root in pointers.iter().chain([&counted.bound]) {
-            if !self.find_inputs(root, &own, &mut inputs) {
-                return None;
-            }
-        }
+        let fits = (ty == Type::I32 || ty == Type::I64)
+            && pointers.iter().chain([&counted.bound]).all(|&root| self.find_inputs(root, own, &mut inputs));
         inputs.remove(&counted.counter);
-        Some(Rotation { counted, pointers, inputs })
+        fits.then_some(Rotation { counted, pointers, inputs })
     }
 
     /// Whether the lanes likely add to one element, another one in each iteration.
-    fn is_rotating(&self, pointer: ExprId, counted: &Counted, own: &BTreeSet<LocalId>) -> bool {
+    pub(super) fn is_rotating(&self, pointer: ExprId, counted: &Counted, own: &BTreeSet<LocalId>) -> bool {
         let (mut is_counted, mut is_own) = (false, false);
         for_each_read(self.function, pointer, &mut |read| {
             is_counted |= read == counted.counter;
@@ -186,16 +196,37 @@ impl Combiner<'_> {
         fits
     }
 
-    /// Emits the rotated loop.
-    fn rotated(&mut self, iteration: &[Stmt], rotation: &Rotation, out: &mut Block) {
-        let counter = rotation.counted.counter;
+    /// Emits a test whether all lanes are active, and in the same iteration of the same loop.
+    pub(super) fn is_together(&mut self, rotation: &Rotation, out: &mut Block) -> ExprId {
         let (mask, mut cond) = self.all_active(out);
-        for &local in [&counter].into_iter().chain(&rotation.inputs) {
+        for &local in [&rotation.counted.counter].into_iter().chain(&rotation.inputs) {
             let value = self.read(local);
             let value = self.expr(ExprKind::Convert(value), Type::I64);
             let is_same = self.is_same(mask, value, out);
             cond = self.binary(BinaryOp::And, cond, is_same);
         }
+        cond
+    }
+
+    /// Whether a number of iterations is left at a value of the counter.
+    pub(super) fn has_left(&mut self, counted: &Counted, counter: LocalId, iterations: i128) -> ExprId {
+        let (now, end) = (self.read(counter), self.function.copy_expr(counted.bound));
+        let below = self.compare(CompareOp::Lt, now, end);
+        let (now, end) = (self.read(counter), self.function.copy_expr(counted.bound));
+        let [now, end] = [now, end].map(|value| self.expr(ExprKind::Convert(value), Type::I64));
+        // Below the bound, the difference is right as an unsigned number.
+        let left = self.binary(BinaryOp::Sub, end, now);
+        let unsigned = Type::Scalar(Scalar::U64);
+        let left = self.expr(ExprKind::Convert(left), unsigned);
+        let reach = self.int(counted.stride * (iterations - 1), unsigned);
+        let has_left = self.compare(CompareOp::Lt, reach, left);
+        self.binary(BinaryOp::And, below, has_left)
+    }
+
+    /// Emits the rotated loop.
+    fn rotated(&mut self, iteration: &[Stmt], rotation: &Rotation, out: &mut Block) {
+        let counter = rotation.counted.counter;
+        let cond = self.is_together(rotation, out);
         let ty = self.function.locals[counter].ty;
         let [first, own] = ["first", "rotated"].map(|name| {
             let local = self.temp(name, ty);
@@ -220,7 +251,7 @@ impl Combiner<'_> {
         out.push(self.branch(cond, then, Block::new()));
     }
 
-    fn nonneg(&mut self, name: &str, ty: Type) -> LocalId {
+    pub(super) fn nonneg(&mut self, name: &str, ty: Type) -> LocalId {
         let local = self.temp(name, ty);
         self.function.locals[local].nonneg = true;
         local
@@ -228,19 +259,9 @@ impl Combiner<'_> {
 
     /// The loop over chunks of 32 iterations.
     fn chunks(&mut self, iteration: &[Stmt], rotation: &Rotation, rotated: &Rotated) -> Stmt {
-        let Counted { bound, stride, .. } = rotation.counted;
+        let stride = rotation.counted.stride;
         let ty = self.function.locals[rotated.first].ty;
-        let (now, end) = (self.read(rotated.first), self.function.copy_expr(bound));
-        let below = self.compare(CompareOp::Lt, now, end);
-        let (now, end) = (self.read(rotated.first), self.function.copy_expr(bound));
-        let [now, end] = [now, end].map(|value| self.expr(ExprKind::Convert(value), Type::I64));
-        // Below the bound, the difference is right as an unsigned number.
-        let left = self.binary(BinaryOp::Sub, end, now);
-        let unsigned = Type::Scalar(Scalar::U64);
-        let left = self.expr(ExprKind::Convert(left), unsigned);
-        let reach = self.int(stride * (LANES - 1), unsigned);
-        let is_whole = self.compare(CompareOp::Lt, reach, left);
-        let goes_on = self.binary(BinaryOp::And, below, is_whole);
+        let goes_on = self.has_left(&rotation.counted, rotated.first, LANES);
         let mut body = vec![self.exit_unless(goes_on)];
         for &sum in &rotated.sums {
             let zero = self.zero(self.function.locals[sum].ty);
@@ -285,7 +306,7 @@ impl Combiner<'_> {
         let goes_on = self.compare(CompareOp::Lt, now, end);
         let mut body = vec![self.exit_unless(goes_on), self.count(rotated, rotated.offset, rotation.counted.stride)];
         let mut copies = self.copied_at(iteration, rotation.counted.counter, rotated.counter);
-        self.into_sums(&mut copies, &mut rotated.sums.iter());
+        self.into_sums(&mut copies, &|_, _| true, &mut rotated.sums.iter());
         body.append(&mut copies);
         for &sum in &rotated.sums {
             let (value, mask, next) = (self.read(sum), self.int(ALL_LANES, Type::I32), self.next(rotated.lane));
@@ -312,7 +333,7 @@ impl Combiner<'_> {
     }
 
     /// A copy of an expression, with another counter.
-    fn at(&mut self, id: ExprId, counter: LocalId, other: LocalId) -> ExprId {
+    pub(super) fn at(&mut self, id: ExprId, counter: LocalId, other: LocalId) -> ExprId {
         self.function.copy_with(id, &mut |function, id| {
             let is_counter = function.local(id) == Some(counter);
             is_counter.then(|| {
@@ -331,10 +352,15 @@ impl Combiner<'_> {
         stmts.iter().map(copy).collect()
     }
 
-    /// Replaces the additions of statements by additions to locals, in order.
-    fn into_sums<'a>(&mut self, block: &mut Block, sums: &mut impl Iterator<Item = &'a LocalId>) {
+    /// Replaces the additions of statements to some addresses by additions to locals, in order.
+    pub(super) fn into_sums<'a>(
+        &mut self,
+        block: &mut Block,
+        is_chosen: &dyn Fn(&Self, ExprId) -> bool,
+        sums: &mut impl Iterator<Item = &'a LocalId>,
+    ) {
         for stmt in block {
-            if let Some((_, term)) = addition(self.function, stmt)
+            if let Some((_, term)) = addition(self.function, stmt).filter(|&(pointer, _)| is_chosen(self, pointer))
                 && let Some(&sum) = sums.next()
             {
                 let before = self.read(sum);
@@ -342,7 +368,7 @@ impl Combiner<'_> {
                 stmt.kind = StmtKind::Assign(sum, after);
             }
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-                self.into_sums(inner, sums);
+                self.into_sums(inner, is_chosen, sums);
             }
         }
     }

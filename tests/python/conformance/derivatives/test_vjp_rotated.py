@@ -1,4 +1,4 @@
-"""Adjoint kernels in which all lanes add to an element in each iteration of a loop."""
+"""Adjoint kernels in which all lanes add to an element in each iteration of a loop, or to some elements of the grid."""
 
 from __future__ import annotations
 
@@ -83,3 +83,55 @@ def test_different_bounds():
 def test_nested():
     rng = np.random.default_rng(6)
     check(nested, 1, 64, (rng.random((3, 70)), rng.random(64), np.zeros(64)), ["out"])
+
+
+@cuda.jit
+def convolution(u, w, out):
+    """Loads that differ between lanes and iterations, and additions to neighbors."""
+    i = cuda.grid(1)
+    if i < out.size:
+        s = 0.0
+        for k in range(w.size):
+            s += w[k] * u[i + k]
+        out[i] = s
+
+
+@cuda.jit
+def recurrence(w, x, out, first, stride):
+    """The iterations depend on each other, and some lanes skip some of them."""
+    i = cuda.grid(1)
+    s = 0.0
+    for k in range(first, w.shape[0], 2):
+        if (k + i) % 3 != 0:
+            s += w[k, 1] * x[k * stride + i] + w[k, 0]
+    out[i] = s * s
+
+
+@cuda.jit
+def sums_of_a_block(a, x, out):
+    """The last warp may have fewer lanes."""
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[0] * x[i] + a[1] * a[2] * x[i] * x[i]
+
+
+@pytest.mark.parametrize("taps", [0, 1, 7, 8, 9, 15, 16, 17, 40, 100])
+def test_convolution(taps):
+    rng = np.random.default_rng(taps)
+    args = (rng.random(150 + max(taps - 1, 0)), rng.random(taps), np.zeros(150))
+    check(convolution, 3, 64, args, ["out"], directions=1)
+
+
+@pytest.mark.parametrize("first", [0, 3, 60, 70])
+@pytest.mark.parametrize("threads", [64, 40])
+def test_recurrence(first, threads):
+    rng = np.random.default_rng(first + threads)
+    x = rng.random(64 * 100 + threads)
+    args = (rng.random((64, 2)), x, np.zeros(threads), np.int64(first), np.int64(100))
+    check(recurrence, 1, threads, args, ["out"], directions=1)
+
+
+@pytest.mark.parametrize("threads", [32, 64, 20, 50, 96])
+def test_sums_of_a_block(threads):
+    rng = np.random.default_rng(threads)
+    check(sums_of_a_block, 3, threads, (rng.random(3), rng.random(3 * threads), np.zeros(3 * threads)), ["out"])
