@@ -134,7 +134,7 @@ struct HoistDivisions : llvm::PassInfoMixin<HoistDivisions> {
 constexpr llvm::StringLiteral of_boundary = "weft.boundary";
 
 /* Instructions of a boundary loop that LLVM vectorizes and unrolls like others. */
-constexpr size_t short_boundary = 100;
+constexpr size_t short_boundary = 250;
 
 /* Disables vectorization and runtime unrolling of long boundary loops: their code, with tests in each access, would
  * take longer to compile than that of the steady state. */
