@@ -91,7 +91,7 @@ fn is_preserved(from: Type, to: Type, precision: Precision) -> bool {
 }
 
 /// The number of bytes of a step of an address's offset.
-fn bytes_per_step(function: &Function, address: ExprId) -> i128 {
+pub(crate) fn bytes_per_step(function: &Function, address: ExprId) -> i128 {
     let expr = &function.exprs[address];
     match (&expr.kind, expr.ty) {
         (ExprKind::Offset { scale, .. }, Type::Ptr(element, _)) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weft_artifact::Scalar;
 
 use crate::ir::{
-    Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
+    Arith, Class, ExprId, Function, Leaf, LocalId, Stmt, StmtKind, for_each_expr, for_each_expr_of_block, for_each_stmt,
 };
 
 /// The locals that addresses are computed from, those computed from thread indices, and loop counters.
@@ -51,14 +51,12 @@ pub(super) fn wide_values(function: &Function) -> BTreeSet<LocalId> {
 /// Whether an integer is computed from such locals or thread indices. A value loaded from an address computed from them
 /// does not count.
 pub(super) fn is_wide(function: &Function, wide: &BTreeSet<LocalId>, id: ExprId) -> bool {
-    // A float that becomes an index is converted to 32 bits if it is clamped to them.
-    if function.exprs[id].ty.scalar().is_some_and(Scalar::is_float) {
-        return false;
-    }
     match function.class(id) {
         Class::Leaf(Leaf::Special(_)) => true,
         Class::Leaf(Leaf::Local(local)) => wide.contains(&local),
         Class::Leaf(_) | Class::Load(_) => false,
+        // A float that becomes an index is converted to 32 bits if it is clamped to them.
+        Class::Arith(Arith::Convert(from)) if function.exprs[from].ty.scalar().is_some_and(Scalar::is_float) => false,
         Class::Arith(arith) => arith.operands().iter().any(|&operand| is_wide(function, wide, operand)),
         Class::Address { base, by, .. } => is_wide(function, wide, base) || is_wide(function, wide, by),
     }

@@ -25,7 +25,11 @@ use weft_artifact::{ArgItem, Layout, SlotField, SlotSource, Step};
 
 use self::inequalities::{Bound, Inequalities, Key, Value};
 use crate::{
-    analysis::{Interval, Rematerializable, affine::Polynomial, argument_range},
+    analysis::{
+        Interval, Rematerializable,
+        affine::{Polynomial, bytes_per_step},
+        argument_range,
+    },
     ir::{
         Arith, Base, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Module, Stmt,
         StmtKind, Type, UnaryOp, for_each_expr, for_each_stmt,
@@ -196,7 +200,9 @@ impl Loads<'_> {
     }
 
     fn assume(&mut self, facts: &[Polynomial]) {
-        facts.iter().for_each(|fact| self.known.add(fact.clone()));
+        for fact in facts {
+            self.known.add(fact.clone());
+        }
     }
 
     fn assign(&mut self, local: LocalId, value: ExprId) {
@@ -341,9 +347,8 @@ impl Loads<'_> {
 
     /// What a condition implies at the position.
     fn implied(&mut self, cond: ExprId) -> Implied {
-        let constant = |id: ExprId| match self.function.exprs[id].kind {
-            ExprKind::Const(Const::Bool(value)) => Some(value),
-            _ => None,
+        let constant = |id: ExprId| {
+            if let ExprKind::Const(Const::Bool(value)) = self.function.exprs[id].kind { Some(value) } else { None }
         };
         match self.function.class(cond) {
             Class::Arith(Arith::Unary(UnaryOp::Not, a)) => {
@@ -384,7 +389,9 @@ impl Loads<'_> {
                 pointers.push(pointer);
             }
         });
-        pointers.into_iter().for_each(|pointer| self.record(pointer));
+        for pointer in pointers {
+            self.record(pointer);
+        }
     }
 
     fn record(&mut self, pointer: ExprId) {
@@ -402,12 +409,6 @@ impl Loads<'_> {
 
     /// The memory that a pointer points into, and its offset in bytes.
     fn address(&mut self, pointer: ExprId) -> Option<(Root, Polynomial)> {
-        let scale = match (&self.function.exprs[pointer].kind, self.function.exprs[pointer].ty) {
-            (ExprKind::Offset { scale, .. }, Type::Ptr(element, _)) => {
-                i128::from(element.size_bytes()) * i128::from(*scale)
-            }
-            _ => 1,
-        };
         match self.function.class(pointer) {
             Class::Leaf(Leaf::Base(base)) => Some((Root::Declared(base), Polynomial::default())),
             Class::Leaf(Leaf::Local(local)) if self.function.params.contains(&local) => {
@@ -417,7 +418,7 @@ impl Loads<'_> {
             Class::Arith(Arith::Convert(base)) => self.address(base),
             Class::Address { base, by, .. } => {
                 let (root, offset) = self.address(base)?;
-                Some((root, offset.plus(&self.value(by).sum, scale)?))
+                Some((root, offset.plus(&self.value(by).sum, bytes_per_step(self.function, pointer))?))
             }
             Class::Leaf(_) | Class::Arith(_) | Class::Load(_) => None,
         }
@@ -494,9 +495,13 @@ impl Loads<'_> {
 
     /// An extent of an argument: an atom.
     fn extent(&mut self, of: u32, of_path: &[Step], axis: u8) -> Option<Polynomial> {
-        let slots = self.function.params.iter().zip(&self.function.slots);
-        let is_extent = |slot: &SlotSource| matches!(slot, SlotSource::Argument { param, path, field: SlotField::Shape(at) } if (*param, path.as_slice(), *at) == (of, of_path, axis));
-        let local = slots.into_iter().find(|(_, slot)| is_extent(slot)).map(|(&local, _)| local)?;
+        let mut slots = self.function.params.iter().zip(&self.function.slots);
+        let (&local, _) = slots.find(|(_, slot)| match slot {
+            SlotSource::Argument { param, path, field: SlotField::Shape(at) } => {
+                (*param, path.as_slice(), *at) == (of, of_path, axis)
+            }
+            SlotSource::Argument { .. } | SlotSource::Runtime(_) => false,
+        })?;
         Some(self.local(local).sum)
     }
 }
