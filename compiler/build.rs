@@ -39,6 +39,7 @@ const CPP: &[&str] = &[
     "src/backend/host/cpu.cpp",
     "src/backend/llvm/decided.cpp",
     "src/backend/host/passes.cpp",
+    "src/backend/host/unmasked_accesses.cpp",
     "src/backend/nvptx/clamps.cpp",
     "src/backend/nvptx/comparisons.cpp",
     "src/backend/nvptx/conversions.cpp",

@@ -21,6 +21,8 @@ namespace weft {
 
 /* Defined in `lanes.cpp`. */
 bool forward_lanes(llvm::Function &function);
+/* Defined in `unmasked_accesses.cpp`. */
+bool convert_unmasked_accesses(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 
 } // namespace weft
 
@@ -151,6 +153,14 @@ struct RollBoundaries : llvm::PassInfoMixin<RollBoundaries> {
   }
 };
 
+/* Converts branches with accesses that the CPU cannot mask (`unmasked_accesses.cpp`). */
+struct ConvertUnmaskedAccesses : llvm::PassInfoMixin<ConvertUnmaskedAccesses> {
+  llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
+    return weft::convert_unmasked_accesses(function, analyses) ? llvm::PreservedAnalyses::none()
+                                                               : llvm::PreservedAnalyses::all();
+  }
+};
+
 /* Duplicates a comparison of a scalar with a constant that two selects share, such as those around the exponential
  * function. LLVM's code generator turns a shared comparison into a byte of a register, whose other bytes are from the
  * previous iteration: a false dependence. With a comparison for each select it emits masks. The second comparison is
@@ -202,11 +212,11 @@ extern "C" LLVMErrorRef weft_host_passes(LLVMModuleRef module, const char *pipel
       if (llvm::Function *function = weft::function_of(unit); function && pass == "LoopUnrollPass")
         keep_short_loops(*function);
     });
-    builder.registerVectorizerStartEPCallback(
-        [](llvm::FunctionPassManager &first, llvm::OptimizationLevel) {
-          first.addPass(HoistDivisions());
-          first.addPass(RollBoundaries());
-        });
+    builder.registerVectorizerStartEPCallback([](llvm::FunctionPassManager &first, llvm::OptimizationLevel) {
+      first.addPass(HoistDivisions());
+      first.addPass(RollBoundaries());
+      first.addPass(ConvertUnmaskedAccesses());
+    });
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager &last, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
           last.addPass(llvm::createModuleToFunctionPassAdaptor(ForwardLanes()));

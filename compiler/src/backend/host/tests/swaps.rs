@@ -88,3 +88,41 @@ def k(x):
     let llvm = llvm(source, "void(int32[::1])", "x86-64-v4");
     assert!(!llvm.contains("masked.load"), "{llvm}");
 }
+
+const SCATTER: &str = "
+def k(x, index, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        value = x[i]
+        if value > 0:
+            out[index[i]] = value
+";
+
+#[test]
+fn a_scatter_that_the_cpu_cannot_mask_has_no_branch() {
+    let signature = "void(float32[::1], int32[::1], float32[::1])";
+    let has_slot = |cpu| llvm(SCATTER, signature, cpu).contains("alloca float");
+    assert!(has_slot("x86-64-v3") && !has_slot("x86-64-v4"));
+}
+
+#[test]
+fn a_store_that_the_cpu_can_mask_keeps_its_condition() {
+    let source = SCATTER.replace("index[i]", "i");
+    let llvm = llvm(&source, "void(float32[::1], int32[::1], float32[::1])", "x86-64-v3");
+    assert!(!llvm.contains("alloca float") && llvm.contains("masked.store"), "{llvm}");
+}
+
+#[test]
+fn inactive_threads_store_nothing() {
+    let signature = "void(int32[::1], int32[::1], int32[::1])";
+    let kernel = super::harness::kernel_planned_as(SCATTER, signature, "x86-64-v3");
+    let mut x: Vec<i32> = (0..1000).map(|i| i % 7 - 3).collect();
+    let mut index: Vec<i32> = (0..1000).map(|i| if i % 7 > 3 { 999 - i } else { 1 << 30 }).collect();
+    let mut out = vec![-1_i32; 1000];
+    let args = [super::harness::array(&mut x), super::harness::array(&mut index), super::harness::array(&mut out)];
+    kernel.launch([4, 1, 1], [256, 1, 1], 0, &args);
+    for (at, &value) in out.iter().enumerate() {
+        let from = 999 - at;
+        assert_eq!(value, if from % 7 > 3 { x[from] } else { -1 }, "{at}");
+    }
+}
