@@ -4,6 +4,7 @@ without one condition of `tests/legality/conditions.txt`."""
 import numpy as np
 import pytest
 from harness import launch, run
+from host_memory import AtTheEnd
 from weft import cuda
 
 LARGEST = 2**63 - 1
@@ -338,3 +339,28 @@ def test_a_load_after_a_store_that_may_be_its_own():
         out[2 * t + 1] = out[at[t]] + 1
 
     run(kernel, 1, 64, values(11, 64), 2 * np.arange(64), np.zeros(128, np.float32))
+
+
+# --- next_iteration ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.cpu
+def test_an_address_of_the_next_iteration_past_the_end():
+    @cuda.jit
+    def kernel(b, starts, out):
+        tile = cuda.shared.array((16, 16), np.float32)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        total = np.float32(0)
+        for k in range(starts.size):
+            start = starts[k]
+            tile[ty, tx] = b[start + ty, cuda.blockIdx.x * 16 + tx]
+            cuda.syncthreads()
+            for j in range(16):
+                total += tile[j, tx]
+            cuda.syncthreads()
+        out[ty, cuda.blockIdx.x * 16 + tx] = total
+
+    b, starts = values(58, 40, 32), np.array([3, 20])
+    at_the_end, out = AtTheEnd(starts), np.zeros((16, 32), np.float32)
+    kernel[2, (16, 16)](b, at_the_end, out)
+    np.testing.assert_array_equal(out, np.broadcast_to(b[3:19].sum(0) + b[20:36].sum(0), (16, 32)))

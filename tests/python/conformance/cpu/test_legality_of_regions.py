@@ -3,8 +3,7 @@ without one condition of `tests/legality/conditions.txt`."""
 
 import numpy as np
 import pytest
-from harness import launch, module, run
-from host_memory import AtTheEnd
+from harness import launch, run
 from weft import cuda
 
 
@@ -422,61 +421,6 @@ def test_an_array_of_counts_that_is_read():
 
     x = values(57, 16000, dtype=np.int32) % 8
     run(kernel, 64, 256, x, np.zeros(16, np.int32), np.zeros(16, np.int32), np.zeros(1, np.int32))
-
-
-# --- promote_scalars --------------------------------------------------------------------------------------------------
-
-LONG = "\n".join(f"    s = s * 3 + a[i] * {k}\n    if s > 1000: s -= 999" for k in range(60))
-PEEK = f"""
-import numpy as np
-from weft import cuda
-
-
-@cuda.jit(device=True)
-def peek(a, i):
-    s = np.float32(0)
-{LONG}
-    return s
-
-
-@cuda.jit
-def kernel(x, n, out):
-    i = cuda.grid(1)
-    total = np.float32(0)
-    for k in range(n):
-        out[i] += x[k, i]
-        total += peek(out, i) + peek(x[0], i)
-    out[i] += total
-"""
-
-
-def test_an_accumulator_that_a_function_reads():
-    run(module(PEEK).kernel, 1, 64, values(59, 9, 64), 9, np.zeros(64, np.float32), rtol=1e-3)
-
-
-# --- next_iteration ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.cpu
-def test_an_address_of_the_next_iteration_past_the_end():
-    @cuda.jit
-    def kernel(b, starts, out):
-        tile = cuda.shared.array((16, 16), np.float32)
-        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-        total = np.float32(0)
-        for k in range(starts.size):
-            start = starts[k]
-            tile[ty, tx] = b[start + ty, cuda.blockIdx.x * 16 + tx]
-            cuda.syncthreads()
-            for j in range(16):
-                total += tile[j, tx]
-            cuda.syncthreads()
-        out[ty, cuda.blockIdx.x * 16 + tx] = total
-
-    b, starts = values(58, 40, 32), np.array([3, 20])
-    at_the_end, out = AtTheEnd(starts), np.zeros((16, 32), np.float32)
-    kernel[2, (16, 16)](b, at_the_end, out)
-    np.testing.assert_array_equal(out, np.broadcast_to(b[3:19].sum(0) + b[20:36].sum(0), (16, 32)))
 
 
 def test_a_tile_that_some_threads_leave_out():

@@ -3,7 +3,7 @@ of `tests/legality/conditions.txt`."""
 
 import numpy as np
 import pytest
-from harness import launch, run
+from harness import launch, module, run
 from weft import _weft, cuda
 
 
@@ -172,3 +172,33 @@ def test_a_store_that_other_threads_do_not_make():
     x = np.zeros(64, np.int32)
     x[0] = 7
     run(kernel, 1, 64, x, np.zeros(64, np.int32))
+
+
+# --- promote_scalars --------------------------------------------------------------------------------------------------
+
+LONG = "\n".join(f"    s = s * 3 + a[i] * {k}\n    if s > 1000: s -= 999" for k in range(60))
+PEEK = f"""
+import numpy as np
+from weft import cuda
+
+
+@cuda.jit(device=True)
+def peek(a, i):
+    s = np.float32(0)
+{LONG}
+    return s
+
+
+@cuda.jit
+def kernel(x, n, out):
+    i = cuda.grid(1)
+    total = np.float32(0)
+    for k in range(n):
+        out[i] += x[k, i]
+        total += peek(out, i) + peek(x[0], i)
+    out[i] += total
+"""
+
+
+def test_an_accumulator_that_a_function_reads():
+    run(module(PEEK).kernel, 1, 64, values(59, 9, 64), 9, np.zeros(64, np.float32), rtol=1e-3)
