@@ -246,6 +246,7 @@ def test_a_value_that_is_assigned_before_a_guard_and_read_after_a_barrier():
 # --- xor_partner ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cpu
 def test_a_sum_in_the_order_of_threads_with_partners():
     @cuda.jit
     def kernel(x, total, out):
