@@ -173,7 +173,7 @@ impl Combiner<'_> {
         for_each_expr(function, root, &mut |id| match function.exprs[id].kind {
             ExprKind::Local(local) if function.params.contains(&local) => {}
             ExprKind::Local(local) => {
-                fits &= !own.contains(&local) && function.locals[local].ty.scalar().is_some_and(|ty| ty.is_int());
+                fits &= !own.contains(&local) && function.locals[local].ty.scalar().is_some_and(Scalar::is_int);
                 inputs.insert(local);
             }
             ExprKind::Special(ThreadIdx(_) | LaneId | OfRow(_)) | ExprKind::Load(..) => fits = false,
@@ -306,7 +306,7 @@ impl Combiner<'_> {
         let goes_on = self.compare(CompareOp::Lt, now, end);
         let mut body = vec![self.exit_unless(goes_on), self.count(rotated, rotated.offset, rotation.counted.stride)];
         let mut copies = self.copied_at(iteration, rotation.counted.counter, rotated.counter);
-        self.into_sums(&mut copies, &|_, _| true, &mut rotated.sums.iter());
+        self.sum_instead(&mut copies, &|_, _| true, &mut rotated.sums.iter());
         body.append(&mut copies);
         for &sum in &rotated.sums {
             let (value, mask, next) = (self.read(sum), self.int(ALL_LANES, Type::I32), self.next(rotated.lane));
@@ -353,7 +353,7 @@ impl Combiner<'_> {
     }
 
     /// Replaces the additions of statements to some addresses by additions to locals, in order.
-    pub(super) fn into_sums<'a>(
+    pub(super) fn sum_instead<'a>(
         &mut self,
         block: &mut Block,
         is_chosen: &dyn Fn(&Self, ExprId) -> bool,
@@ -368,7 +368,7 @@ impl Combiner<'_> {
                 stmt.kind = StmtKind::Assign(sum, after);
             }
             for inner in stmt.kind.blocks_mut().into_iter().flatten() {
-                self.into_sums(inner, is_chosen, sums);
+                self.sum_instead(inner, is_chosen, sums);
             }
         }
     }

@@ -91,7 +91,7 @@ impl Combiner<'_> {
             }
             let mut copies = self.function.copy_stmts(iteration);
             let is_chosen = |combiner: &Self, pointer| combiner.is_rotating(pointer, &transposed.counted, &own);
-            self.into_sums(&mut copies, &is_chosen, &mut of_iteration.iter());
+            self.sum_instead(&mut copies, &is_chosen, &mut of_iteration.iter());
             body.append(&mut copies);
             body.extend(self.function.copy_stmts(step));
         }
