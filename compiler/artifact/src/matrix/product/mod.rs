@@ -108,7 +108,8 @@ impl Formats {
         };
         // Only 9.0 has instructions of a warpgroup.
         let is_of_bytes = kind.is_of_bytes();
-        let (cut, parts) = match if tile.is_of_warpgroup() { MatrixRules::Cc9 } else { rules } {
+        let rules = if tile.is_of_warpgroup() { MatrixRules::Cc9 } else { rules };
+        let (cut, parts) = match rules {
             MatrixRules::Cc8 => (if is_of_bytes { CUT_OF_8 } else { CUT_OF_HALVES[0] }, 2),
             MatrixRules::Cc9 if is_of_bytes && !tile.is_of_warpgroup() => return None,
             MatrixRules::Cc9 => (if is_of_bytes { CUT_OF_8 } else { CUT_OF_HALVES[1] }, 1),
