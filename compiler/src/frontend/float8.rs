@@ -27,14 +27,14 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         let value = self.of_float8(&value, span).unwrap_or(value);
-        match self.to_float8(&value, format, span) {
+        match self.float8_bits(&value, format, span) {
             Some(bits) => Value::Object(ObjectKind::Float8(format), vec![Value::Scalar(bits, Scalar::U8)]),
             None => self.error(Code::NoMatchingOverload, span, format!("{ty} cannot be converted to {format}")),
         }
     }
 
     /// The bits of a value as a float of 8 bits; `None` if it is neither one of this format nor a real number.
-    pub(super) fn to_float8(&mut self, value: &Value, format: Float8, span: Span) -> Option<ExprId> {
+    pub(super) fn float8_bits(&mut self, value: &Value, format: Float8, span: Span) -> Option<ExprId> {
         if let Value::Object(ObjectKind::Float8(of), items) = value {
             return self.number(items.first()?, Scalar::U8, span).filter(|_| *of == format);
         }

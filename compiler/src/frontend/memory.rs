@@ -126,7 +126,7 @@ impl FnLowerer<'_> {
                     let count = self.time_as(value, *time, span);
                     count.and_then(|count| self.number(&count, Scalar::I64, span)).map(|count| vec![count])
                 }
-                Compound::Float8(format) => self.to_float8(value, *format, span).map(|bits| vec![bits]),
+                Compound::Float8(format) => self.float8_bits(value, *format, span).map(|bits| vec![bits]),
                 Compound::Record(_) => return self.store_record(pointer, of, value, span),
                 Compound::Chars(_) => {
                     let data = Atom::Local(self.b.temp(pointer, span));
