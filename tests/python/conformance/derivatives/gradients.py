@@ -71,3 +71,17 @@ def check(kernel, grid, block, args, outputs, *, seed=1, directions=2, tolerance
             scale = 1 + abs(expected) + abs(ahead) + np.linalg.norm(gradient)
             assert abs(found - expected) <= tolerance * scale, (name, found, expected)
     return given
+
+
+def check_tangents(kernel, grid, block, args, outputs):
+    """Compares the tangent kernel with the adjoint kernel, along random directions of all parameters."""
+    rng = np.random.default_rng(3)
+    weights, gradients = adjoints(kernel, grid, block, args, outputs, rng)
+    tangents = {name: noise(rng, gradient) for name, gradient in gradients.items()}
+    directions = {name: np.copy(value) for name, value in tangents.items()}
+    copies = [np.copy(value) if isinstance(value, np.ndarray) else value for value in args]
+    cuda.jvp(kernel)[grid, block](*copies, *tangents.values())
+    cuda.synchronize()
+    found = sum(vdot(weights[name], tangents[name]) for name in outputs)
+    expected = sum(vdot(gradients[name], directions[name]) for name in gradients)
+    assert abs(found - expected) <= 1e-12 * (1 + abs(expected)), (found, expected)
