@@ -114,19 +114,13 @@ fn writes_integers(function: &Function, body: &Block) -> bool {
     let is_global = |id: ExprId| matches!(function.exprs[id].ty, Type::Ptr(_, Space::Global | Space::Generic));
     let mut writes = false;
     for_each_stmt(body, &mut |stmt| {
-        writes |= match &stmt.kind {
-            StmtKind::Store { pointer, value, .. } => is_global(*pointer) && is_integer(*value),
-            StmtKind::Op { args, .. } => {
-                args.first().zip(args.get(1)).is_some_and(|(&to, &value)| is_global(to) && is_integer(value))
-            }
-            StmtKind::Assign(..)
-            | StmtKind::Call { .. }
-            | StmtKind::If { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_) => false,
-        };
+        if let StmtKind::Store { pointer, value, .. } = stmt.kind {
+            writes |= is_global(pointer) && is_integer(value);
+        } else if let StmtKind::Op { args, .. } = &stmt.kind
+            && let &[pointer, value, ..] = args.as_slice()
+        {
+            writes |= is_global(pointer) && is_integer(value);
+        }
     });
     writes
 }

@@ -70,17 +70,7 @@ fn last(function: &mut Function, differing: &Differing, mut list: Block, mut rea
 }
 
 fn is_guard(stmt: &Stmt) -> bool {
-    match &stmt.kind {
-        StmtKind::If { then, otherwise, .. } => has_barrier(then) || has_barrier(otherwise),
-        StmtKind::Assign(..)
-        | StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => false,
-    }
+    matches!(&stmt.kind, StmtKind::If { then, otherwise, .. } if has_barrier(then) || has_barrier(otherwise))
 }
 
 /// Adds the locals that the tests of loops with barriers depend on.

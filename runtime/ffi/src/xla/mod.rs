@@ -300,7 +300,7 @@ fn call(frame: &Frame, api: &Api, is_cuda: bool) -> Result<(), Failure> {
             }
         };
         let tensor = match attribute(attributes, &format!("c{index}")) {
-            Some(_) => scratch::integers(buffer, batch, shape),
+            Some(_) => Some(scratch::integers(buffer, batch, shape)),
             None => tensor(buffer, batch, shape),
         };
         let tensor = tensor.ok_or_else(|| bad(index))?;

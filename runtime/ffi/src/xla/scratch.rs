@@ -34,12 +34,12 @@ pub(super) fn length(buffer: &Buffer) -> u64 {
 }
 
 /// An array of one 64-bit integer for each item of a batch: JAX has it as pairs of 32-bit numbers.
-pub(super) fn integers<'a>(buffer: &Buffer, batch: usize, shape: &'a mut Vec<i64>) -> Option<Tensor<'a>> {
+pub(super) fn integers<'a>(buffer: &Buffer, batch: usize, shape: &'a mut Vec<i64>) -> Tensor<'a> {
     if batch > 0 {
         shape.push(length(buffer) as i64);
     }
     shape.push(1);
-    Some(Tensor { address: buffer.data as u64, shape, strides: None, number: Number::I64 })
+    Tensor { address: buffer.data as u64, shape, strides: None, number: Number::I64 }
 }
 
 /// Memory that lives until it is dropped.
