@@ -49,14 +49,18 @@ fn last(function: &mut Function, differing: &Differing, mut list: Block, mut rea
     let Some(Stmt { kind: StmtKind::If { cond, then, otherwise }, span }) = list.pop_if(|stmt| is_guard(stmt)) else {
         return list;
     };
-    list.iter().for_each(|stmt| ready.extend(stmt.kind.assigned()));
+    for stmt in &list {
+        ready.extend(stmt.kind.assigned());
+    }
     if !differing.has(function, cond) {
         let [then, otherwise] = [then, otherwise].map(|arm| last(function, differing, arm, ready.clone()));
         list.push(Stmt { kind: StmtKind::If { cond, then, otherwise }, span });
         return list;
     }
     let mut needed = BTreeSet::new();
-    [&then, &otherwise].into_iter().for_each(|arm| tests(function, arm, &mut needed));
+    for arm in [&then, &otherwise] {
+        tests(function, arm, &mut needed);
+    }
     let mut opener = Opener { function, needed, ready, out: Block::new(), guarded: Block::new() };
     let truth = opener.constant(true, span);
     let whole = opener.flag(truth, span);

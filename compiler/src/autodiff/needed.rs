@@ -31,8 +31,8 @@ impl Needed {
         self.values.contains(&value) && !self.given.contains(&value)
     }
 
-    fn reaches(&self, value: &LocalId) -> bool {
-        self.values.contains(value) || self.reached.contains(value)
+    fn reaches(&self, value: LocalId) -> bool {
+        self.values.contains(&value) || self.reached.contains(&value)
     }
 
     /// Whether a branch pops values.
@@ -42,14 +42,14 @@ impl Needed {
 
     /// Whether a branch has something of it.
     pub(super) fn has_branch(&self, branch: &Branch) -> bool {
-        branch.defined().iter().any(|value| self.reaches(value))
+        branch.defined().into_iter().any(|value| self.reaches(value))
             || self.has_events(&branch.then)
             || self.has_events(&branch.otherwise)
     }
 
     /// Whether a loop has something of it.
     pub(super) fn has_loop(&self, repeat: &Repeat) -> bool {
-        repeat.defined().iter().any(|value| self.reaches(value))
+        repeat.defined().into_iter().any(|value| self.reaches(value))
             || self.has_events(&repeat.head)
             || self.has_events(&repeat.body)
     }

@@ -171,7 +171,9 @@ impl Emitter<'_> {
         self.push(call.stmt(args), call.span);
         if let Callee::Function(_, Rule::Backward { func, of_all }) = call.callee {
             let active: Vec<LocalId> = call.results.iter().copied().filter(|&to| self.is_active(to)).collect();
-            active.into_iter().for_each(|to| self.tangent_of_result(to, (call, func, of_all)));
+            for to in active {
+                self.tangent_of_result(to, (call, func, of_all));
+            }
         }
     }
 

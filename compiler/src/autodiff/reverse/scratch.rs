@@ -206,7 +206,9 @@ impl Emitter<'_> {
         let plan = self.plan;
         let pushes = |id: usize| plan.loops[id].record().is_some_and(|record| record.pushed().contains(&value));
         let loops: Vec<usize> = stack.linked.keys().copied().filter(|&id| pushes(id)).collect();
-        loops.into_iter().for_each(|id| self.pass(id, span));
+        for id in loops {
+            self.pass(id, span);
+        }
     }
 
     fn record_bytes(&self, repeat: usize) -> u64 {
