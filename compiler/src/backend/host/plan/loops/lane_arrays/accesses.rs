@@ -118,12 +118,14 @@ impl Search<'_> {
 
     /// The pointer of a load or a store.
     fn access(&mut self, pointer: ExprId, span: Span) -> Result<(), Refusal> {
-        let Some(at) = element(self.function, &self.sole, pointer) else { return self.expr(pointer, span) };
-        let Some(terms) = at.terms else { return Err(Refusal::ArrayEscapes(span)) };
+        let found = element(self.function, &self.sole, pointer);
+        let Some((array, terms)) = found.and_then(|at| Some((at.array, at.terms?))) else {
+            return self.expr(pointer, span);
+        };
         for &(index, _) in &terms {
             self.expr(index, span)?;
         }
-        self.found.elements.insert(pointer, (at.array, terms));
+        self.found.elements.insert(pointer, (array, terms));
         Ok(())
     }
 
