@@ -127,6 +127,7 @@ def test_a_branch_around_a_load_past_the_end():
     assert not out[40:].any()
 
 
+@pytest.mark.cpu
 def test_a_bound_of_an_index_that_wraps():
     @cuda.jit
     def kernel(x, distance, out):

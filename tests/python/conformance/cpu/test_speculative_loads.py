@@ -40,6 +40,7 @@ def test_game_of_life(dtype):
         run(life, (5, 10), (32, 4), values(1, *shape, dtype=dtype, most=2), np.zeros(shape, dtype))
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("dtype", TYPES)
 def test_one_of_four_pairs_of_neighbors(dtype):
     @cuda.jit
@@ -140,6 +141,7 @@ def test_a_table_in_shared_memory():
     run(mapped, 8, 256, values(8, 2000), np.zeros(2000, np.uint8))
 
 
+@pytest.mark.cpu
 def test_bounds_that_a_loop_changes():
     @cuda.jit
     def moving(x, out):
@@ -161,6 +163,7 @@ def test_bounds_that_a_loop_changes():
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.cpu
 def test_a_bound_that_a_branch_changes():
     @cuda.jit
     def farther(x, out):
