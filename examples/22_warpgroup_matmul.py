@@ -27,7 +27,7 @@ def place(tile, rows, columns):
     return (first + row) * M, column * N
 
 
-@cuda.jit
+@cuda.jit(device=True, inline="always")
 def store(c, i, j, acc, panels, free, done, turn):
     """Store two panels through shared memory. The copy goes on while the warpgroup multiplies."""
     thread = cuda.threadIdx.x % GROUP
