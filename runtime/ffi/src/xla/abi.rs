@@ -132,6 +132,15 @@ pub(super) struct FreeArgs {
     pub(super) data: *mut c_void,
 }
 
+/// `XLA_FFI_Error_GetMessage_Args`
+#[repr(C)]
+pub(super) struct MessageArgs {
+    pub(super) size: usize,
+    pub(super) extension: *mut Extension,
+    pub(super) error: *mut c_void,
+    pub(super) message: *const c_char,
+}
+
 /// `XLA_FFI_Error_Destroy_Args`
 #[repr(C)]
 pub(super) struct DestroyArgs {
@@ -148,7 +157,7 @@ pub(super) struct Api {
     pub(super) version: Version,
     pub(super) internal: *const c_void,
     pub(super) create_error: unsafe extern "C" fn(*mut ErrorArgs) -> *mut c_void,
-    pub(super) _message: *const c_void,
+    pub(super) message: unsafe extern "C" fn(*mut MessageArgs),
     pub(super) destroy_error: unsafe extern "C" fn(*mut DestroyArgs),
     pub(super) _register: *const c_void,
     pub(super) stream: unsafe extern "C" fn(*mut StreamArgs) -> *mut c_void,
@@ -186,6 +195,7 @@ mod tests {
         assert_eq!(size_of::<Buffer>(), 48);
         assert_eq!((offset_of!(Buffer, data), offset_of!(Buffer, rank), offset_of!(Buffer, dims)), (24, 32, 40));
         assert_eq!((offset_of!(Api, version) + offset_of!(Version, minor), offset_of!(Api, create_error)), (36, 48));
+        assert_eq!((offset_of!(Api, message), offset_of!(MessageArgs, message)), (56, 24));
         assert_eq!((offset_of!(Api, destroy_error), offset_of!(Api, stream)), (64, 80));
         assert_eq!((offset_of!(Api, allocate), offset_of!(Api, free), offset_of!(Api, ordinal)), (120, 128, 184));
         assert_eq!((offset_of!(AllocateArgs, data), offset_of!(FreeArgs, data)), (40, 32));

@@ -5,18 +5,22 @@
 //! it, allocates that for all threads, and frees it after the launch. XLA orders the reuse of its memory after the
 //! launch, as both are in the stream of the call.
 
-use std::{ffi::c_void, mem::size_of, ptr};
+use std::{
+    ffi::{CStr, c_void},
+    mem::size_of,
+    ptr,
+};
 
 use weft_artifact::Number;
 
 use super::{
     Failure, RESOURCE_EXHAUSTED,
-    abi::{AllocateArgs, Api, Buffer, DestroyArgs, Frame, FreeArgs},
+    abi::{AllocateArgs, Api, Buffer, DestroyArgs, Frame, FreeArgs, MessageArgs},
 };
 use crate::Tensor;
 
-/// The alignment of the memory.
-const ALIGN: usize = 256;
+/// The alignment of the memory: the largest that XLA takes.
+const ALIGN: usize = 16;
 
 /// The number of elements of a buffer.
 fn elements(buffer: &Buffer) -> u64 {
@@ -56,16 +60,16 @@ impl<'a> Memory<'a> {
     /// Allocates memory: this process's, or that of the GPU of a call.
     pub(super) fn allocate(name: &str, bytes: u64, device: Option<(&'a Api, &'a Frame)>) -> Result<Self, Failure> {
         let bytes = (bytes as usize).max(size_of::<u64>());
-        let exhausted = || {
+        let exhausted = |reason: &str| {
             let message = format!(
                 "{name}: the gradient needs {bytes} bytes of scratch memory: launch fewer threads, or give the loop a \
-                 constant trip count"
+                 constant trip count{reason}"
             );
             Failure::Message(RESOURCE_EXHAUSTED, message)
         };
         let Some((api, frame)) = device else {
             let mut host = Vec::new();
-            host.try_reserve_exact(bytes.div_ceil(size_of::<u64>())).map_err(|_| exhausted())?;
+            host.try_reserve_exact(bytes.div_ceil(size_of::<u64>())).map_err(|_| exhausted(""))?;
             return Ok(Self { data: host.as_ptr() as u64, bytes, _host: host, device });
         };
         let mut args = AllocateArgs {
@@ -79,8 +83,7 @@ impl<'a> Memory<'a> {
         // SAFETY: XLA's function, with the frame's context.
         let error = unsafe { (api.allocate)(&raw mut args) };
         if !error.is_null() {
-            destroy(api, error);
-            return Err(exhausted());
+            return Err(exhausted(&format!(" (XLA: {})", text_of(api, error))));
         }
         Ok(Self { data: args.data as u64, bytes, _host: Vec::new(), device })
     }
@@ -112,6 +115,22 @@ impl Drop for Memory<'_> {
             destroy(api, error);
         }
     }
+}
+
+/// The text of an error that is not returned to XLA, which releases it.
+fn text_of(api: &Api, error: *mut c_void) -> String {
+    let mut args =
+        MessageArgs { size: size_of::<MessageArgs>(), extension: ptr::null_mut(), error, message: ptr::null() };
+    // SAFETY: XLA's function, with an error that XLA made.
+    unsafe { (api.message)(&raw mut args) };
+    let text = if args.message.is_null() {
+        String::new()
+    } else {
+        // SAFETY: XLA gives a text that ends with a NUL and lives as long as the error.
+        unsafe { CStr::from_ptr(args.message) }.to_string_lossy().into_owned()
+    };
+    destroy(api, error);
+    text
 }
 
 /// Releases an error that is not returned to XLA.
