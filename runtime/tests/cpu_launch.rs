@@ -11,7 +11,7 @@ use std::{
 };
 
 use support::{Entry, artifact, config, cpu, cpu_with, expect_error, load, load_with, probe};
-use weft_artifact::{HostContext, HostEntry, SlotType};
+use weft_artifact::{HostConfig, HostContext, HostEntry, SlotType};
 use weft_runtime::{ErrorKind, LaunchConfig};
 
 /// Cell `i` of the array in slot 0 counts how often block `i` ran.
@@ -148,7 +148,8 @@ fn a_kernel_gets_what_the_abi_says() {
     let mut cells = [0_u64; 11];
     let launch = LaunchConfig { grid: [1, 1, 1], block: [8, 4, 2], shared_bytes: 40, cluster: LaunchConfig::ALONE };
     kernel.launch(&launch, None, &mut [cells.as_mut_ptr() as u64]).expect("launches");
-    assert_eq!(cells[..10], [1, 1, 1, 8, 4, 2, 40, 0, 0, 1]);
+    let capability = u64::from(HostConfig::capability_word((9, 0)));
+    assert_eq!(cells[..10], [1, 1, 1, 8, 4, 2, 40, capability, 0, 1]);
     assert_eq!(cells[10] % 64, 0, "scratch is aligned");
     assert_eq!((kernel.shared_bytes(), kernel.registers(), kernel.max_threads_per_block()), (128, 0, 1024));
 }
