@@ -1,5 +1,7 @@
 //! Small queries on statements and expressions that several analyses share.
 
+use std::collections::BTreeSet;
+
 use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
 /// Calls `visit` on each local that an expression reads.
@@ -32,6 +34,13 @@ pub(crate) fn for_each_mention(function: &Function, stmts: &[Stmt], visit: &mut 
 pub(crate) fn assigns(stmts: &[Stmt], local: LocalId) -> bool {
     let mut found = false;
     for_each_stmt(stmts, &mut |inner| found |= inner.kind.assigned().contains(&local));
+    found
+}
+
+/// The locals that some statements, or nested ones, assign.
+pub(crate) fn assigned_in(stmts: &[Stmt]) -> BTreeSet<LocalId> {
+    let mut found = BTreeSet::new();
+    for_each_stmt(stmts, &mut |stmt| found.extend(stmt.kind.assigned()));
     found
 }
 

@@ -29,10 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Combiner, addition_in,
-    loops::{Reads, assigned_in, counted},
+    loops::{Reads, counted},
 };
 use crate::{
-    analysis::escapes,
+    analysis::{assigns, escapes},
     ir::{
         Align, BinaryOp, Block, CompareOp, Const, Expr, ExprId, ExprKind, Function, LocalId, Op, SharedId, Space,
         SpecialRegister, Stmt, StmtKind, Type, for_each_stmt,
@@ -119,7 +119,7 @@ fn constant_after(function: &Function, stmts: &[Stmt], local: LocalId) -> Option
             let from = function.local(value).and_then(|from| constant_after(function, &stmts[..at], from));
             return function.int(value).or(from);
         }
-        if assigned_in(std::slice::from_ref(stmt)).contains(&local) {
+        if assigns(std::slice::from_ref(stmt), local) {
             return None;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Combiner;
 use crate::{
-    analysis::{escapes, for_each_read},
+    analysis::{assigned_in, escapes, for_each_read},
     ir::{BinaryOp, Block, CompareOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, UnaryOp, for_each_stmt},
 };
 
@@ -30,13 +30,6 @@ pub(super) fn reads_of(function: &Function, stmts: &[Stmt]) -> Reads {
         }
     });
     reads
-}
-
-/// The locals that statements assign.
-pub(super) fn assigned_in(stmts: &[Stmt]) -> BTreeSet<LocalId> {
-    let mut found = BTreeSet::new();
-    for_each_stmt(stmts, &mut |stmt| found.extend(stmt.kind.assigned()));
-    found
 }
 
 /// A counted loop with one exit, whose counter nothing else assigns.

@@ -34,11 +34,11 @@ use weft_artifact::Scalar;
 
 use super::{
     ALL_LANES, Combiner, LANES, addition, element,
-    loops::{Counted, Reads, assigned_in, counted},
+    loops::{Counted, Reads, counted},
     reads_memory,
 };
 use crate::{
-    analysis::for_each_read,
+    analysis::{assigned_in, for_each_read},
     ir::{
         BinaryOp, Block, Class, CompareOp, ExprId, ExprKind, LocalId, Op, Shuffle, SpecialRegister, Stmt, StmtKind,
         Type, UnaryOp, for_each_expr, for_each_expr_of_stmt, for_each_stmt,

@@ -21,15 +21,13 @@
 //!
 //! Profitable: 9 shuffles and one atomic addition for 8 iterations, in place of 40 and 8, and of a test in each iteration.
 
-use super::{
-    ALL_LANES, Combiner, LANES, addition,
-    loops::{assigned_in, counted},
-    rotate::Rotation,
-    sum_type,
-};
-use crate::ir::{
-    BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Shuffle, SpecialRegister, Stmt, StmtKind, Type,
-    for_each_expr_of_block, for_each_stmt,
+use super::{ALL_LANES, Combiner, LANES, addition, loops::counted, rotate::Rotation, sum_type};
+use crate::{
+    analysis::assigned_in,
+    ir::{
+        BinaryOp, Block, CompareOp, ExprId, ExprKind, LocalId, Shuffle, SpecialRegister, Stmt, StmtKind, Type,
+        for_each_expr_of_block, for_each_stmt,
+    },
 };
 
 /// The iterations whose sums are transposed together.

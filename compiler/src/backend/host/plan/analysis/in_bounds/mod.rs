@@ -28,11 +28,11 @@ use crate::{
     analysis::{
         Interval, Rematerializable,
         affine::{Polynomial, bytes_per_step},
-        argument_range,
+        argument_range, assigned_in,
     },
     ir::{
         Arith, Base, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, Module, Stmt,
-        StmtKind, Type, UnaryOp, for_each_expr, for_each_stmt,
+        StmtKind, Type, UnaryOp, falls_through, for_each_expr,
     },
 };
 
@@ -119,13 +119,13 @@ impl Loads<'_> {
                 StmtKind::Store { pointer, .. } => self.record(*pointer),
                 StmtKind::If { cond, then, otherwise } => self.branch(*cond, then, otherwise),
                 StmtKind::Loop { body, step } => {
-                    let changed = assigned(std::slice::from_ref(stmt));
-                    self.forget(&changed);
+                    let changed = assigned_in(std::slice::from_ref(stmt));
+                    self.forget(changed.iter().copied());
                     self.scope(|loads| loads.list(body));
                     self.scope(|loads| loads.list(step));
-                    self.forget(&changed);
+                    self.forget(changed);
                 }
-                StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => self.forget(results),
+                StmtKind::Op { results, .. } | StmtKind::Call { results, .. } => self.forget(results.iter().copied()),
                 StmtKind::Break | StmtKind::Continue | StmtKind::Return(_) => {}
             }
         }
@@ -147,12 +147,12 @@ impl Loads<'_> {
                 loads.list(arm);
             });
         }
-        self.forget(&assigned(then));
-        self.forget(&assigned(otherwise));
-        if leaves(then) {
+        self.forget(assigned_in(then));
+        self.forget(assigned_in(otherwise));
+        if !falls_through(then) {
             self.assume(&implied.fails);
         }
-        if leaves(otherwise) {
+        if !falls_through(otherwise) {
             self.assume(&implied.holds);
         }
     }
@@ -217,8 +217,8 @@ impl Loads<'_> {
     }
 
     /// The locals have values about which only what holds everywhere is known.
-    fn forget(&mut self, locals: &[LocalId]) {
-        for &local in locals {
+    fn forget(&mut self, locals: impl IntoIterator<Item = LocalId>) {
+        for local in locals {
             self.flags.remove(&local);
             if is_integer(self.function.locals[local].ty) {
                 let value = self.known.atom(Key::Fresh, self.range_of(local), Bound::None);
@@ -519,18 +519,6 @@ fn compared(op: CompareOp, a: &Polynomial, b: &Polynomial) -> Implied {
         CompareOp::Eq => Implied { holds: [at_most(a, b, 0), at_most(b, a, 0)].concat(), fails: Vec::new() },
         CompareOp::Ne => Implied { holds: Vec::new(), fails: [at_most(a, b, 0), at_most(b, a, 0)].concat() },
     }
-}
-
-/// Whether the thread never reaches the end of a list.
-fn leaves(list: &[Stmt]) -> bool {
-    list.last().is_some_and(|last| matches!(last.kind, StmtKind::Break | StmtKind::Continue | StmtKind::Return(_)))
-}
-
-/// The locals that statements assign.
-fn assigned(list: &[Stmt]) -> Vec<LocalId> {
-    let mut all = Vec::new();
-    for_each_stmt(list, &mut |stmt| all.extend(stmt.kind.assigned()));
-    all
 }
 
 fn is_integer(ty: Type) -> bool {
