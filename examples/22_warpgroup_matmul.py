@@ -28,18 +28,18 @@ def place(tile, rows, columns):
 
 
 @cuda.jit(device=True, inline="always")
-def store(c, i, j, acc, panels, free, done, turn):
+def store(c, i, j, acc, panels, free, done, phase):
     """Store two panels through shared memory. The copy goes on while the warpgroup multiplies."""
     thread = cuda.threadIdx.x % GROUP
     if thread == 0:
         cuda.copy_wait(read=True)  # the panels before have left shared memory
         free.arrive()
-    free.wait(turn)
+    free.wait(phase)
     PANEL.store(panels[0], 0, 0, acc[:VALUES])
     PANEL.store(panels[1], 0, 0, acc[VALUES:])
     done.arrive()
     if thread == 0:
-        done.wait(turn)
+        done.wait(phase)
         for panel in range(2):
             cuda.copy_async(c[i, j + panel * WIDTH], panels[panel])
         cuda.copy_commit()
@@ -70,20 +70,20 @@ def matmul(a, b, c, rows, columns, depth):
                     step += 1
     else:
         cuda.set_registers(232)
-        turn, top = 0, group * (M // 2)
+        stores, row = 0, group * (M // 2)  # of the block's tiles; of the group's part of a tile
         for tile in range(cuda.blockIdx.x, rows * columns, cuda.gridDim.x):
             i, j = place(tile, rows, columns)
             acc = G.zeros()
             for _ in range(0, depth, K):
                 s, phase = step % STAGES, step // STAGES
                 full[s].wait(phase)
-                acc = G.mma(G.a(a_tiles[s], top, 0), G.b(b_tiles[s], 0, 0), acc)
+                acc = G.mma(G.a(a_tiles[s], row, 0), G.b(b_tiles[s], 0, 0), acc)
                 if thread == 0:
                     empty[s].arrive()
                 step += 1
-            store(c, i + top, j, acc[:HALF], c_tiles[group], free[group], done[group], turn)
-            store(c, i + top, j + N // 2, acc[HALF:], c_tiles[group], free[group], done[group], turn + 1)
-            turn += 2
+            store(c, i + row, j, acc[:HALF], c_tiles[group], free[group], done[group], stores)
+            store(c, i + row, j + N // 2, acc[HALF:], c_tiles[group], free[group], done[group], stores + 1)
+            stores += 2
         if thread == 0:
             cuda.copy_wait(read=True)
 
