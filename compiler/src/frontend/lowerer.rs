@@ -168,6 +168,15 @@ impl FnLowerer<'_> {
         Value::Poison
     }
 
+    /// Records the error of a captured name at its first use in a file, as C compilers do for undeclared names.
+    pub(super) fn report_name(&mut self, diagnostic: Diagnostic) -> Value {
+        let span = self.at(diagnostic.span);
+        let is_known = |known: &Diagnostic| {
+            known.span.file == span.file && (known.code, &known.message) == (diagnostic.code, &diagnostic.message)
+        };
+        if self.cx.diagnostics.iter().any(is_known) { Value::Poison } else { self.record(diagnostic) }
+    }
+
     /// Records an error with only a message.
     pub(super) fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> Value {
         self.report(Diagnostic::error(code, span, message))

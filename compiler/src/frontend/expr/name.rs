@@ -151,7 +151,7 @@ impl FnLowerer<'_> {
                         top level",
                     )
                     .help(format!("pass `{name}` as an argument, or use a name that is bound once"));
-                self.report_with(diagnostic, place, why)
+                self.report_name(diagnostic.also(place, why))
             }
             Captured::Unsupported(kind, what) => self.refuse_captured(*kind, what, name, span),
         }
@@ -160,7 +160,7 @@ impl FnLowerer<'_> {
     /// Reports a captured value that kernels do not support.
     fn refuse_captured(&mut self, kind: Unsupported, what: &str, name: &str, span: Span) -> Value {
         let diagnostic = unusable(name, what, span);
-        self.report(match kind {
+        self.report_name(match kind {
             Unsupported::PlainFunction if name == "set_trace" || name.ends_with(".set_trace") => {
                 diagnostic.help(if self.cx.interpreted {
                     "launch the kernel: launches run in Python's interpreter, and the debugger stops here; or write \
@@ -181,7 +181,7 @@ impl FnLowerer<'_> {
                 let known = "kernels can use numbers, tuples of numbers, strings, dtypes, modules and jitted functions";
                 let of_library = name.contains('.') || what.contains("module");
                 if let Some(instead) = diagnostic::instead(NameContext::Kernel, name).filter(|_| of_library) {
-                    return self.report(diagnostic.help(instead));
+                    return self.report_name(diagnostic.help(instead));
                 }
                 match what {
                     "dict" | "dictionary" | "frozenset" | "list" | "set" => diagnostic
