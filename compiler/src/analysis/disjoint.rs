@@ -108,6 +108,7 @@ fn sees_others(function: &Function) -> bool {
                 | Op::WarpReduce(_)
                 | Op::Multiply(_)
                 | Op::MatrixLoad(_)
+                | Op::ProductWait(_)
                 | Op::MultiplyCells(_)
                 | Op::AsyncCopy(_)
                 | Op::Cluster(_)

@@ -60,6 +60,7 @@ fn barriers(function: &Function) -> Barriers {
                 | Op::WarpReduce(_)
                 | Op::Multiply(_)
                 | Op::MatrixLoad(_)
+                | Op::ProductWait(_)
                 | Op::ActiveMask
                 | Op::Fence(_)
                 | Op::AsyncCopy(_)

@@ -267,6 +267,7 @@ impl Recorder<'_> {
                 | Op::LaneFold(_)
                 | Op::Multiply(_)
                 | Op::MatrixLoad(_)
+                | Op::ProductWait(_)
                 | Op::MultiplyCells(_),
                 _,
             ) => return Err(unsupported(span, "an operation of a warp", TOGETHER)),

@@ -243,6 +243,8 @@ fn deciding_ptx(module: &Module, number: u32, driver: Option<(u32, u32)>) -> Vec
                 found.push((cluster.ptx().into(), stmt.span));
             } else if let StmtKind::Op { op: Op::SetRegisters { .. }, .. } = &stmt.kind {
                 found.push(("setmaxnreg;".into(), stmt.span));
+            } else if let StmtKind::Op { op: Op::ProductWait(_), .. } = &stmt.kind {
+                found.push(("wgmma.wait_group.sync.aligned 0;".into(), stmt.span));
             }
         });
     }

@@ -59,6 +59,7 @@ codes! {
     Widened "E0219" "Numba's typing widens a number",
     NotReproducible "E0220" "an operation whose bits differ between devices or runs",
     Remade "E0221" "an array of an earlier iteration that a newer one has overwritten",
+    InFlight "E0222" "a matrix product in flight that is not used exactly once",
     BadSignature "E0301" "a signature that cannot be read",
     NoSignature "E0302" "a kernel has no signature to compile for",
     NoKernel "E0303" "a kernel that does not exist",

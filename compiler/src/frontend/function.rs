@@ -6,6 +6,7 @@ use weft_artifact::{Access, ArgType, BoxType, DType, Field, Param, SlotField, Sl
 
 use super::{
     expr::shown_types,
+    in_flight,
     lowerer::{FnLowerer, Lowerer},
     object::Static,
     promote,
@@ -240,6 +241,17 @@ impl<'a> FnLowerer<'a> {
         }
         function.span.file = file;
         for_each_stmt_mut(&mut function.body, &mut |stmt| stmt.span.file = file);
+        let may_end = self.returns.as_ref().is_some_and(|returns| returns.may_end_thread);
+        // An error in the function may be the reason for a product without a wait.
+        let is_within = |error: &Diagnostic| {
+            error.span.file == file && error.span.start >= span.start && error.span.end <= function.span.end
+        };
+        if !self.cx.diagnostics.iter().any(is_within) {
+            self.cx.diagnostics.extend(in_flight::check(&mut function, may_end));
+        }
+        if !self.cx.ptx {
+            in_flight::complete_at_once(&mut function);
+        }
         function
     }
 

@@ -9,6 +9,7 @@ use weft_artifact::{Complex, Layout, Scalar};
 
 use super::{
     expression_types::ExprTypes,
+    in_flight,
     notes::Computed,
     object::{Closure, ObjectKind, Static},
     promote,
@@ -162,6 +163,9 @@ impl FnLowerer<'_> {
             return Value::Poison;
         }
         diagnostic.span = self.at(diagnostic.span);
+        if diagnostic.message.contains(in_flight::IN_FLIGHT) {
+            diagnostic.help.get_or_insert_with(|| in_flight::WAIT.to_owned());
+        }
         if !self.cx.diagnostics.contains(&diagnostic) {
             self.cx.diagnostics.push(diagnostic);
         }

@@ -18,6 +18,7 @@ mod expression_types;
 mod fault;
 mod float8;
 mod function;
+mod in_flight;
 mod iterate;
 mod lowerer;
 mod memory;

@@ -192,6 +192,9 @@ pub(super) enum MatrixObject {
     /// A or B in swizzled shared memory, for a tile of a warpgroup. The items are an array whose data are the matrix's
     /// first row, and the matrix's first column in that row.
     Shared(MatrixTile, MatrixPart, SharedMatrix),
+    /// The accumulators of a product of a warpgroup in flight. The items are the accumulators, after the words of A if the
+    /// product reads them from registers, which the flag says.
+    InFlight(MatrixTile, bool),
 }
 
 /// A set of threads: CUDA's cooperative groups.

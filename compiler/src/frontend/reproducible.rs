@@ -122,6 +122,7 @@ fn of_op(function: &Function, op: Op, args: &[ExprId], is_read: bool) -> Option<
         | Op::WarpReduce(_)
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
         | Op::Cluster(_)

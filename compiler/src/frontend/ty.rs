@@ -482,6 +482,9 @@ impl fmt::Display for Ty {
                     ObjectKind::Matrix(MatrixObject::Shared(tile, part, _)) => {
                         return write!(f, "shared matrix {part:?} of {tile}");
                     }
+                    ObjectKind::Matrix(MatrixObject::InFlight(tile, _)) => {
+                        return write!(f, "{} of {tile}", super::in_flight::IN_FLIGHT);
+                    }
                     ObjectKind::Formatted(_) => return f.write_str("formatted string"),
                     ObjectKind::Range(ty) => return write!(f, "range of {ty}"),
                     ObjectKind::Enumerate => f.write_str("enumerate(")?,

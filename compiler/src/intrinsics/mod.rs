@@ -223,6 +223,7 @@ pub enum Custom {
     CopyAsync,
     CopyCommit,
     CopyWait,
+    ProductWait,
     Count,
     Degrees,
     Dist,

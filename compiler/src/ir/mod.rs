@@ -61,7 +61,7 @@ pub use verify::verify;
 pub use visit::{
     falls_through, for_each_expr, for_each_expr_of_block, for_each_expr_of_stmt, for_each_stmt, for_each_stmt_mut,
 };
-pub use warp_op::{MatrixLoad, Shuffle, Vote, WarpReduction};
+pub use warp_op::{MatrixLoad, ProductWait, Shuffle, Vote, WarpReduction};
 
 /// A handle to an expression of a function.
 pub type ExprId = Handle<Expr>;

@@ -8,7 +8,7 @@ use weft_artifact::{MatrixProduct, Scalar};
 
 use super::{
     AsyncCopy, CallSiteId, Check, Clock, ClusterOp, ConstantId, ExprId, ExternalId, FaultId, LoadHint, MatrixLoad,
-    PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction,
+    ProductWait, PtxId, Shuffle, StoreHint, Type, Vote, WarpReduction,
     warp_op::{self, OF_WARP},
 };
 
@@ -53,6 +53,9 @@ pub enum Op {
     /// `ldmatrix`: loads matrices of 8 by 8 elements of 16 bits from shared memory. Each lane has the address of a row.
     /// Only code for a GPU uses it.
     MatrixLoad(MatrixLoad),
+    /// `wgmma.wait_group`: waits for products of a warpgroup that are in flight. The operands are those words of the last
+    /// product's A that are in registers, and its accumulators; the results are the accumulators. Only code for a GPU uses it.
+    ProductWait(ProductWait),
     /// [`Op::Multiply`] of a warp whose lanes' operands are in cells: the addresses of the first lane's cells. The
     /// results replace the accumulators. Only code for the host uses it.
     MultiplyCells(MatrixProduct),
@@ -397,6 +400,7 @@ impl Op {
             Self::WarpReduce(reduction) => reduction.row(),
             Self::Multiply(product) => warp_op::multiply(product),
             Self::MatrixLoad(load) => load.row(),
+            Self::ProductWait(_) => warp_op::PRODUCT_WAIT,
             Self::MultiplyCells(_) => {
                 OpRow { name: "multiply_cells", operands: &[Operand::Rest], memory: Memory::All, ..ORDERS }
             }
@@ -635,6 +639,9 @@ impl std::fmt::Display for Op {
         }
         if let Self::Multiply(product) | Self::MultiplyCells(product) = self {
             write!(f, ".{product}")?;
+        }
+        if let Self::ProductWait(ProductWait { pending, .. }) = self {
+            write!(f, ".{pending}")?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Warp operations.
 
-use weft_artifact::{MatrixProduct, Scalar};
+use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar};
 
 use super::{Elements, Memory, OpRow, Operand, SyncScope, Type, op::ORDERS};
 
@@ -57,6 +57,44 @@ pub enum MatrixLoad {
         transposed: bool,
     },
 }
+
+/// A wait for products of a warpgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProductWait {
+    /// The tile of the product whose accumulators become numbers; `None` if the wait returns nothing.
+    pub tile: Option<MatrixTile>,
+    /// The words of the product's A are operands.
+    pub words: bool,
+    /// The number of latest products for which it does not wait.
+    pub pending: u8,
+}
+
+impl ProductWait {
+    /// The number of the words of A among the operands.
+    pub const fn n_words(self) -> usize {
+        match self.tile {
+            Some(tile) if self.words => tile.registers(MatrixPart::A),
+            Some(_) | None => 0,
+        }
+    }
+
+    /// The number of accumulators.
+    pub const fn n_values(self) -> usize {
+        match self.tile {
+            Some(tile) => tile.values(),
+            None => 0,
+        }
+    }
+}
+
+/// The row of a wait for products of a warpgroup.
+pub(super) const PRODUCT_WAIT: OpRow = OpRow {
+    name: "product_wait",
+    operands: &[Operand::Rest],
+    results: &[Operand::Rest],
+    ptx: &["wgmma.wait_group"],
+    ..OF_WARP
+};
 
 /// The row of a product of matrices. The tile gives the numbers and types of operands and results.
 pub(super) const fn multiply(product: MatrixProduct) -> OpRow {

@@ -62,7 +62,7 @@ unsafe fn multiply_shared(tile: MatrixTile, mut cells: *const *mut u8, (mut chec
     let (of_warp, kind) = (tile.of_warp(), tile.kind());
     let mut registers = Vec::new();
     let mut shared = Vec::new();
-    for (part, layout) in (MatrixProduct { tile, a, b }).operands() {
+    for (part, layout) in (MatrixProduct { tile, a, b, in_flight: false }).operands() {
         if let Some(layout) = layout {
             // SAFETY: the first values of two cells of 64 bits.
             let [address, column] = [next(), next()].map(|cell| unsafe { cell.cast::<u64>().read_unaligned() });

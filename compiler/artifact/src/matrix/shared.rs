@@ -35,12 +35,14 @@ pub struct MatrixProduct {
     pub a: Option<SharedMatrix>,
     /// The layout of B; `None` if it is in registers.
     pub b: Option<SharedMatrix>,
+    /// The results are in flight: a later wait completes them. Only a product of a warpgroup is.
+    pub in_flight: bool,
 }
 
 impl MatrixProduct {
     /// A product of operands in registers.
     pub const fn of_registers(tile: MatrixTile) -> Self {
-        Self { tile, a: None, b: None }
+        Self { tile, a: None, b: None, in_flight: false }
     }
 
     /// The layouts of A and B.
@@ -64,7 +66,7 @@ impl fmt::Display for MatrixProduct {
                 write!(f, "+{panel}")?;
             }
         }
-        Ok(())
+        if self.in_flight { f.write_str(".in_flight") } else { Ok(()) }
     }
 }
 

@@ -233,6 +233,8 @@ impl<'a, 'ctx> FunctionEmitter<'a, 'ctx> {
             self.cx.ir.externals.get(function).map_or(0, |function| function.results().len())
         } else if let Op::Multiply(product) = op {
             product.tile.values()
+        } else if let Op::ProductWait(wait) = op {
+            wait.n_values()
         } else {
             op.row().results.len()
         };

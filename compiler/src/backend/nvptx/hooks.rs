@@ -239,6 +239,7 @@ impl<'ctx> Hooks<'ctx> for NvptxHooks<'ctx> {
             Op::WarpReduce(reduction) => Ok(vec![warps::reduce(emitter, self.sm, reduction, operands)?]),
             Op::Multiply(product) => matrix::multiply(emitter, product, &values),
             Op::MatrixLoad(load) => matrix::load(emitter, load, &values),
+            Op::ProductWait(wait) => matrix::wait(emitter, wait, &values),
             Op::ActiveMask => Ok(vec![emitter.call(emitter.cx.intrinsic("llvm.nvvm.activemask", &[])?, &[])?]),
             Op::LaneBits(_)
             | Op::LaneFold(_)

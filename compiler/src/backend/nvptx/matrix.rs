@@ -1,14 +1,15 @@
 //! Products of matrices on a GPU: `mma.sync`, `wgmma.mma_async` and `ldmatrix`.
 
 use inkwell::{
-    types::BasicMetadataTypeEnum,
+    types::{BasicMetadataTypeEnum, BasicType},
     values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, IntValue, PointerValue},
 };
 use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix};
 
+use super::proxy;
 use crate::{
     backend::llvm::{FunctionEmitter, Result, internal},
-    ir::{MatrixLoad, Type},
+    ir::{MatrixLoad, ProductWait, Type},
 };
 
 /// The constraint of a register: `f` or `d` for floats, `r` for words.
@@ -98,8 +99,9 @@ fn of_warp<'ctx>(
     Ok(out)
 }
 
-/// Emits the instructions of a warpgroup's tile and waits for them: one inline PTX, because the accumulators must remain in
-/// their registers from `wgmma.fence` to `wgmma.wait_group`.
+/// Emits the instructions of a warpgroup's tile and waits for them, unless the product remains in flight: one inline PTX,
+/// because the accumulators must remain in their registers from `wgmma.fence` to `wgmma.wait_group`. Unoptimized code stores
+/// them to memory, so it always waits.
 fn of_warpgroup<'ctx>(
     emitter: &FunctionEmitter<'_, 'ctx>,
     product: MatrixProduct,
@@ -109,7 +111,8 @@ fn of_warpgroup<'ctx>(
     let kind = tile.kind();
     let n_values = tile.values();
     let (word, value) = (constraint(kind.register()), constraint(kind.accumulator()));
-    let mut constraints = vec![format!("={value}"); n_values];
+    // A register of A must not be that of an accumulator, even if both have the same value.
+    let mut constraints = vec![format!("=&{value}"); n_values];
     constraints.extend((0..n_values).map(|number| number.to_string()));
     let Some((operands, accumulators)) = values.split_at_checked(values.len().saturating_sub(n_values)) else {
         return internal("a product without accumulators");
@@ -135,7 +138,8 @@ fn of_warpgroup<'ctx>(
         }
     }
     constraints.push("~{memory}".to_owned());
-    let text = instructions_of_warpgroup(product, first);
+    let waits = !product.in_flight || !emitter.cx.options.opt;
+    let text = instructions_of_warpgroup(product, first, waits);
     let types = emitter.cx.types;
     let result = types.value(Type::Scalar(kind.accumulator()))?;
     let result = types.context.struct_type(&vec![result; n_values], false);
@@ -148,7 +152,7 @@ fn of_warpgroup<'ctx>(
 }
 
 /// The PTX of a warpgroup's tile, in which the operands are the arguments from the numbers in `first` on.
-fn instructions_of_warpgroup(product: MatrixProduct, first: [usize; 2]) -> String {
+fn instructions_of_warpgroup(product: MatrixProduct, first: [usize; 2], waits: bool) -> String {
     let tile = product.tile;
     let (kind, [rows, _, steps]) = (tile.kind(), tile.blocks());
     let of_block = tile.values() / rows;
@@ -190,8 +194,56 @@ fn instructions_of_warpgroup(product: MatrixProduct, first: [usize; 2]) -> Strin
         let d = list(block * of_block, of_block);
         lines.push(format!("{} {d}, {}, {tail}", tile.ptx(), operands.join(", ")));
     }
-    lines.extend(["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;", "}"].map(str::to_owned));
+    lines.push("wgmma.commit_group.sync.aligned;".to_owned());
+    if waits {
+        lines.push("wgmma.wait_group.sync.aligned 0;".to_owned());
+    }
+    lines.push("}".to_owned());
     lines.join("\n\t")
+}
+
+/// Emits a wait for products in flight. The accumulators are tied operands. The words of A are operands, because the product
+/// reads their registers until then. The numbers are copies in other registers, made before the next product begins: then the
+/// next accumulators of the same variable can have the registers of these ones, and no code copies registers in flight.
+pub(super) fn wait<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    wait: ProductWait,
+    values: &[BasicValueEnum<'ctx>],
+) -> Result<Vec<BasicValueEnum<'ctx>>> {
+    let (n_words, n_values) = (wait.n_words(), wait.n_values());
+    let Some((words, accumulators)) = values.split_at_checked(n_words).filter(|(_, rest)| rest.len() == n_values)
+    else {
+        return internal(format!("a wait for a product with {} operands", values.len()));
+    };
+    let text = format!("wgmma.wait_group.sync.aligned {};", wait.pending);
+    let Some(tile) = wait.tile else {
+        proxy::instruction(emitter, &text)?;
+        return Ok(Vec::new());
+    };
+    let kind = tile.kind();
+    let (word, value) = (constraint(kind.register()), constraint(kind.accumulator()));
+    let mut constraints = vec![format!("=&{value}"); n_values];
+    constraints.extend((0..n_values).map(|number| number.to_string()));
+    constraints.extend(vec![word.to_owned(); n_words]);
+    constraints.push("~{memory}".to_owned());
+    let args = [accumulators, words].concat();
+    let types = emitter.cx.types;
+    let ty = types.value(Type::Scalar(kind.accumulator()))?;
+    let result = types.context.struct_type(&vec![ty; n_values], false);
+    let arg_types: Vec<BasicMetadataTypeEnum<'ctx>> = args.iter().map(|arg| arg.get_type().into()).collect();
+    let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&arg| arg.into()).collect();
+    let function = result.fn_type(&arg_types, false);
+    let asm = types.context.create_inline_asm(function, text, constraints.join(","), true, false, None, false);
+    let call = emitter.builder.build_indirect_call(function, asm, &args, "")?;
+    let complete = together(emitter, call, n_values)?;
+    let function = ty.fn_type(&[ty.into()], false);
+    let copy = |from: BasicValueEnum<'ctx>| {
+        let (text, constraints) = ("mov.b32 $0, $1;".to_owned(), format!("={value},{value}"));
+        let asm = types.context.create_inline_asm(function, text, constraints, true, false, None, false);
+        let call = emitter.builder.build_indirect_call(function, asm, &[from.into()], "")?;
+        call.try_as_basic_value().basic().map_or_else(|| internal("a copy without a result"), Ok)
+    };
+    complete.into_iter().map(copy).collect()
 }
 
 /// The descriptor of a matrix in shared memory, from the address of its first row and the column in the row.

@@ -71,6 +71,7 @@ pub(super) fn synchronizes(op: Op) -> bool {
         | Op::WarpReduce(_)
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)

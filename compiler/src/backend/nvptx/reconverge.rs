@@ -40,7 +40,9 @@ pub(super) fn mask_of<'ctx>(
         (SyncScope::Warp | SyncScope::Block, _) if matches!(op, Op::ActiveMask | Op::Ptx { .. } | Op::External(_)) => {
             Ok(None)
         }
-        (SyncScope::Warp, _) if matches!(op, Op::Multiply(_) | Op::MatrixLoad(_) | Op::SetRegisters { .. }) => {
+        (SyncScope::Warp, _)
+            if matches!(op, Op::Multiply(_) | Op::MatrixLoad(_) | Op::ProductWait(_) | Op::SetRegisters { .. }) =>
+        {
             Ok(Some(emitter.cx.types.context.i32_type().const_all_ones()))
         }
         (SyncScope::Warp, Some(BasicValueEnum::IntValue(mask))) => Ok(Some(*mask)),

@@ -32,6 +32,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::Widened => include_str!("E0219.md"),
         Code::NotReproducible => include_str!("E0220.md"),
         Code::Remade => include_str!("E0221.md"),
+        Code::InFlight => include_str!("E0222.md"),
         Code::OutOfRange => include_str!("E0218.md"),
         Code::BadSignature => include_str!("E0301.md"),
         Code::NoSignature => include_str!("E0302.md"),

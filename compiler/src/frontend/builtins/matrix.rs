@@ -5,10 +5,10 @@
 //! a load from shared memory tests whether rows are aligned to 16 bytes, and then is `ldmatrix`; LLVM removes the test
 //! where the alignment is known. Others load whole words if they are aligned.
 
-use weft_artifact::{DType, Layout, MatrixPart, MatrixProduct, MatrixTile, Number, Scalar, SharedMatrix};
+use weft_artifact::{DType, Layout, MatrixPart, MatrixTile, Number, Scalar};
 
 use crate::{
-    diagnostic::{Code, Diagnostic},
+    diagnostic::Code,
     frontend::{
         expr::{Args, Index},
         lowerer::FnLowerer,
@@ -47,16 +47,6 @@ impl Source {
     fn register_at(&self, word: usize) -> [i64; 2] {
         let (row, at) = self.tile.register_at(self.part, word);
         [row as i64, at as i64]
-    }
-}
-
-/// The layout of an operand of a tile's product, `None` if it is in registers; `None` if a type is no such operand.
-fn layout_of(ty: &Ty, tile: MatrixTile, part: MatrixPart) -> Option<Option<SharedMatrix>> {
-    let Ty::Object(ObjectKind::Matrix(object), _) = ty else { return None };
-    match object {
-        MatrixObject::Tile(_) => None,
-        MatrixObject::Fragment(of, other) => ((*of, *other) == (tile, part)).then_some(None),
-        MatrixObject::Shared(of, other, layout) => ((*of, *other) == (tile, part)).then_some(Some(*layout)),
     }
 }
 
@@ -116,12 +106,7 @@ impl FnLowerer<'_> {
                 let Some([Some(at)]) = self.named(row, ["r"], 1, args, span) else { return Value::Poison };
                 self.matrix_coord(row, tile, &at, span)
             }
-            "mma" => {
-                let Some([Some(a), Some(b), Some(acc)]) = self.named(row, ["a", "b", "acc"], 3, args, span) else {
-                    return Value::Poison;
-                };
-                self.multiply(row, tile, [a, b, acc], span)
-            }
+            "mma" => self.multiply(row, tile, args, span),
             "store" => {
                 let names = ["array", "i", "j", "acc"];
                 let Some([Some(array), Some(i), Some(j), Some(acc)]) = self.named(row, names, 4, args, span) else {
@@ -511,51 +496,6 @@ impl FnLowerer<'_> {
             self.stmt(Ir::Op { op: Op::MatrixLoad(load), results, args: vec![pointer] }, span);
             number += count;
         }
-    }
-
-    /// `T.mma(a, b, acc)`.
-    fn multiply(&mut self, row: &Intrinsic, tile: MatrixTile, [a, b, acc]: [Value; 3], span: Span) -> Value {
-        let types = [a.ty(), b.ty(), acc.ty()];
-        if types.iter().any(Ty::is_poison) {
-            return Value::Poison;
-        }
-        let scalar = tile.kind().accumulator();
-        let operands = layout_of(&types[0], tile, MatrixPart::A).zip(layout_of(&types[1], tile, MatrixPart::B));
-        let product = operands.map(|(a, b)| MatrixProduct { tile, a, b });
-        let Some((product, accumulators)) = product.zip(self.accumulators(tile, &acc)) else {
-            let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
-            let message = format!("`{}` does not take ({})", shown_path(row.path), shown.join(", "));
-            let note = format!(
-                "for the tile {tile}, it takes what its `a` and its `b` return, and a tuple of {} {scalar}",
-                tile.values()
-            );
-            return self.report(Diagnostic::error(Code::NoMatchingOverload, span, message).note(note));
-        };
-        let mut operands = Vec::new();
-        for value in [a, b] {
-            let Value::Object(_, items) = value else { return Value::Poison };
-            if let [Value::Array(rows), column] = items.as_slice() {
-                operands.push(self.use_atom(rows.data, span));
-                let Some(column) = self.number(column, Scalar::I64, span) else { return Value::Poison };
-                operands.push(column);
-                continue;
-            }
-            for word in items {
-                let Some(word) = self.number(&word, tile.kind().register(), span) else { return Value::Poison };
-                operands.push(word);
-            }
-        }
-        if tile.is_of_warpgroup() {
-            let warp = self.warp_of_group(span);
-            operands.push(self.use_atom(warp, span));
-        }
-        for value in accumulators {
-            let Some(value) = self.number(&value, scalar, span) else { return Value::Poison };
-            operands.push(value);
-        }
-        let results: Vec<LocalId> = (0..tile.values()).map(|_| self.b.new_temp(Type::Scalar(scalar))).collect();
-        self.stmt(Ir::Op { op: Op::Multiply(product), results: results.clone(), args: operands }, span);
-        Value::tuple(results.into_iter().map(|result| Value::Scalar(self.b.read(result, span), scalar)).collect())
     }
 
     /// The numbers of a tile's accumulators, if the value has them.

@@ -16,6 +16,7 @@ mod iterators;
 mod limits;
 mod makers;
 mod matrix;
+mod matrix_product;
 mod matrix_store;
 mod numbers;
 mod operators;
@@ -236,6 +237,7 @@ impl FnLowerer<'_> {
             Custom::GroupMethod => self.group_method(row, args, span),
             Custom::MatrixTile => self.matrix_tile(row, args, span),
             Custom::MatrixMethod => self.matrix_method(row, args, span),
+            Custom::ProductWait => self.product_wait(row, args, span),
             Custom::StopGradient => self.stop_gradient(row, args, span),
             Custom::SyncWarp => self.syncwarp(row, args, span),
             Custom::Range => self.range_value(row, args, span),

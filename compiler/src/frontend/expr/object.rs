@@ -122,7 +122,7 @@ impl FnLowerer<'_> {
             (
                 ObjectKind::Tuple
                 | ObjectKind::Unrolled
-                | ObjectKind::Matrix(MatrixObject::Fragment(..) | MatrixObject::Shared(..))
+                | ObjectKind::Matrix(MatrixObject::Fragment(..) | MatrixObject::Shared(..) | MatrixObject::InFlight(..))
                 | ObjectKind::Record
                 | ObjectKind::Pointer
                 | ObjectKind::VoidPointer

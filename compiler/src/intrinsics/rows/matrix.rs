@@ -126,10 +126,23 @@ pub(super) const MATRIX: &[Intrinsic] = &[
     method("weft.cuda.mma.Tile.zeros", "`zeros()`: accumulators that are zero: a tuple of the lane's elements of C."),
     method(
         "weft.cuda.mma.Tile.mma",
-        "`mma(a, b, acc)`: the product of two matrices plus accumulators, as new accumulators. All lanes of the warp \
+        "`mma(a, b, acc, wait=True)`: the product of two matrices plus accumulators, as new accumulators. All lanes of the warp \
          must make the call, of a warpgroup all lanes of its four warps. Matrices in shared memory must be complete: a \
          barrier separates the threads that write them from the call, and the call from those that overwrite them. On \
-         the CPU, the result has the bits of a GPU of the compute capability that the CPU reports.",
+         the CPU, the result has the bits of a GPU of the compute capability that the CPU reports. With \
+         `wait=False`, a warpgroup begins the product and goes on: the result is in flight, and only `mma` of the same tile, \
+         as `acc`, and `cuda.mma.wait` take it, once. If the left matrix is in registers, only `cuda.mma.wait` takes it. Until \
+         the wait, matrices in shared memory must not be overwritten.",
+    ),
+    tile(
+        "weft.cuda.mma.wait",
+        Custom::ProductWait,
+        "`wait(n, acc)`: waits until at most the `n` latest products of the warpgroup are in flight, and returns the \
+         accumulators `acc` of a product with `wait=False` as a tuple of numbers. `n` is a constant from 0 to 7, and at \
+         least `n` products have begun after that of `acc`; each call of `mma` is one. `wait(n)` waits only: `acc` remains \
+         in flight, but the matrices in shared memory of complete products may be overwritten. Each product is waited for, \
+         or continued, once on each path. One that is in flight where an `if` begins is neither waited for nor continued in it; one \
+         that begins in an `if` or an iteration is waited for there, unless the next iteration does so, too.",
     ),
     method(
         "weft.cuda.mma.Tile.store",

@@ -16,8 +16,8 @@ use std::{
 use weft_artifact::{ArgItem, MatrixProduct, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
-    Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, PtxId, Space,
-    Stmt, StmtKind, Type, falls_through, print::ShownSlot,
+    Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, ProductWait,
+    PtxId, Space, Stmt, StmtKind, Type, falls_through, print::ShownSlot,
 };
 use crate::source::Span;
 
@@ -296,6 +296,9 @@ impl Checker<'_> {
         if let Op::Multiply(product) = op {
             return self.multiply(product, results, &types);
         }
+        if let Op::ProductWait(wait) = op {
+            return self.product_wait(wait, results, &types);
+        }
         let row = op.row();
         let (n_operands, n_results) = (self.n_operands(op, row.operands, args.len()), row.results.len());
         self.check(args.len() == n_operands, || format!("{op}: {} operands, it takes {n_operands}", args.len()));
@@ -403,6 +406,24 @@ impl Checker<'_> {
             format!("multiply: {} locals take the {} results of {tile}", results.len(), tile.values())
         });
         self.results("multiply", results, &vec![value; tile.values()]);
+    }
+
+    /// Checks a wait for products against its product.
+    fn product_wait(&mut self, wait: ProductWait, results: &[LocalId], types: &[Option<Type>]) {
+        let Some(tile) = wait.tile else {
+            return self.check(types.is_empty() && results.is_empty(), || {
+                "product_wait: operands without a product".to_owned()
+            });
+        };
+        let (word, value) = (Type::Scalar(tile.kind().register()), Type::Scalar(tile.kind().accumulator()));
+        let takes: Vec<Type> = repeat_n(word, wait.n_words()).chain(repeat_n(value, wait.n_values())).collect();
+        let same =
+            types.len() == takes.len() && types.iter().zip(&takes).all(|(ty, taken)| ty.is_none_or(|ty| ty == *taken));
+        self.check(same, || format!("product_wait: operands {types:?}, it takes {takes:?}"));
+        self.check(results.is_empty() || results.len() == tile.values(), || {
+            format!("product_wait: {} locals take the {} results of {tile}", results.len(), tile.values())
+        });
+        self.results("product_wait", results, &vec![value; tile.values()]);
     }
 
     /// Checks the locals that are assigned results of declared types.

@@ -92,6 +92,7 @@ fn reason(op: Op) -> Option<&'static str> {
         | Op::WarpReduce(_)
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::ActiveMask
         | Op::LaneBits(_)

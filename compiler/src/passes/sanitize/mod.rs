@@ -110,6 +110,7 @@ fn of_op(function: &mut Function, op: Op, args: &[ExprId], span: Span) -> Option
         Op::Multiply(_) => (SiteKind::Multiply, None),
         Op::Atomic { .. }
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
         | Op::Cluster(ClusterOp::Rank | ClusterOp::Size | ClusterOp::Shared)

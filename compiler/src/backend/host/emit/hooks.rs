@@ -132,7 +132,7 @@ impl<'ctx> HostHooks<'_, 'ctx> {
             | Op::MatchAll
             | Op::WarpReduce(_)
             | Op::Multiply(_) => internal(format!("a {op} that was not lowered")),
-            Op::MatrixLoad(_) => internal(format!("a {op}, which is a GPU's own")),
+            Op::MatrixLoad(_) | Op::ProductWait(_) => internal(format!("a {op}, which is a GPU's own")),
             Op::MultiplyCells(product) => {
                 let site = self.instrumentation.as_ref().map_or(0, |checked| checked.site(emitter, SiteKind::Read));
                 fibers::multiply(emitter, self.frame.get().context, (product, site), operands)?;

@@ -35,6 +35,7 @@ fn may_move(op: Op) -> bool {
         | Op::WarpReduce(_)
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
         | Op::Cluster(_)

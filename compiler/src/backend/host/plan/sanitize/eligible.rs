@@ -83,6 +83,7 @@ fn is_op_fit(op: Op) -> bool {
         | Op::WarpReduce(_)
         | Op::Multiply(_)
         | Op::MatrixLoad(_)
+        | Op::ProductWait(_)
         | Op::MultiplyCells(_)
         | Op::AsyncCopy(_)
         | Op::Cluster(_)
