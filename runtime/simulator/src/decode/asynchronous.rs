@@ -105,8 +105,12 @@ pub(crate) enum AsyncOp {
         a: Reg,
         rank: Reg,
     },
+    /// `wgmma.commit_group`
+    ProductsCommit,
     /// `wgmma.wait_group`
-    ProductsWait,
+    ProductsWait {
+        pending: usize,
+    },
     ClusterArrive,
     ClusterWait,
 }
@@ -133,7 +137,12 @@ impl AsyncOp {
     /// Calls a function for each register that the operation writes (`true`) or reads.
     pub(super) fn for_each_register(&self, call: &mut impl FnMut(bool, Bank, Reg)) {
         match self {
-            Self::Commit | Self::WaitGroups { .. } | Self::ProductsWait | Self::ClusterArrive | Self::ClusterWait => {}
+            Self::Commit
+            | Self::WaitGroups { .. }
+            | Self::ProductsCommit
+            | Self::ProductsWait { .. }
+            | Self::ClusterArrive
+            | Self::ClusterWait => {}
             Self::Invalidate(barrier) => barrier.for_each_register(call),
             Self::Initialize { barrier, count: word }
             | Self::Expect { barrier, bytes: word }
@@ -182,6 +191,9 @@ impl AsyncOp {
     }
 }
 
+/// The most groups of products that a wait leaves.
+const MOST_PENDING: u64 = 7;
+
 /// Decodes an instruction if it is of this file.
 pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Error> {
     let form: Vec<&str> = source.opcode.iter().map(String::as_str).collect();
@@ -204,7 +216,13 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
             check(source, rest, &["acquire", "aligned"])?;
             AsyncOp::ClusterWait
         }
-        ["wgmma", "wait_group", "sync", "aligned"] => AsyncOp::ProductsWait,
+        ["wgmma", "commit_group", "sync", "aligned"] => AsyncOp::ProductsCommit,
+        ["wgmma", "wait_group", "sync", "aligned"] => {
+            let [Operand::Integer(pending @ 0..=MOST_PENDING)] = operands(source)? else {
+                return Err(unsupported(source));
+            };
+            AsyncOp::ProductsWait { pending: *pending as usize }
+        }
         ["mapa", ..] => map(decoder, source)?,
         _ => return Ok(false),
     };

@@ -66,8 +66,7 @@ pub(super) fn decode(decoder: &mut Decoder, source: &Source) -> Result<bool, Err
     let form: Vec<&str> = source.opcode.iter().map(String::as_str).collect();
     match form.as_slice() {
         ["wgmma", "mma_async", ..] => multiply(decoder, source)?,
-        ["wgmma", "fence" | "commit_group", "sync", "aligned"]
-        | ["setmaxnreg", "inc" | "dec", "sync", "aligned", "u32"] => {
+        ["wgmma", "fence", "sync", "aligned"] | ["setmaxnreg", "inc" | "dec", "sync", "aligned", "u32"] => {
             decoder.push(source, Operation::Nop, Class::Other)?;
         }
         _ => return Ok(false),

@@ -45,7 +45,8 @@ pub(super) fn execute(machine: &mut Machine, frame: &mut Frame, op: &AsyncOp, la
             end_wait(frame, op, lanes.mask, done);
         }
         AsyncOp::ClusterWait => return machine.cluster.wait(lanes.warp, lanes.mask).map_err(in_lane),
-        AsyncOp::ProductsWait => return Ok(machine.cluster.has_products(lanes.warp)),
+        AsyncOp::ProductsCommit => machine.cluster.commit_products(lanes.warp),
+        AsyncOp::ProductsWait { pending } => return Ok(machine.cluster.has_products(lanes.warp, *pending)),
         AsyncOp::ClusterArrive => machine.cluster.arrive(lanes.warp, lanes.mask).map_err(in_lane)?,
         AsyncOp::Initialize { barrier, .. }
         | AsyncOp::Invalidate(barrier)
@@ -172,7 +173,8 @@ fn of_barrier(
             | AsyncOp::Commit
             | AsyncOp::WaitGroups { .. }
             | AsyncOp::Map { .. }
-            | AsyncOp::ProductsWait
+            | AsyncOp::ProductsCommit
+            | AsyncOp::ProductsWait { .. }
             | AsyncOp::ClusterArrive
             | AsyncOp::ClusterWait => {}
         }
@@ -208,7 +210,7 @@ pub(super) fn completed(machine: &mut Machine, frame: &Frame, op: &AsyncOp, lane
 /// What the phase lacks that the first lane waits for.
 pub(super) fn missing(machine: &mut Machine, frame: &Frame, op: &AsyncOp, mask: u32) -> String {
     let lane = mask.trailing_zeros() as usize & 31;
-    if matches!(op, AsyncOp::ProductsWait) {
+    if matches!(op, AsyncOp::ProductsWait { .. }) {
         return "a warp waits for a product that not all warps of its warpgroup execute".to_owned();
     }
     let AsyncOp::Wait { barrier, .. } = op else {

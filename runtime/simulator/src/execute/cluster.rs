@@ -31,6 +31,8 @@ struct Lanes {
     parity: u32,
     /// The products of its warpgroup that it has executed.
     products: u64,
+    /// That number at the latest commits, the last one first.
+    committed: [u64; 8],
 }
 
 /// The state of a cluster.
@@ -151,11 +153,19 @@ impl Cluster {
         self.warps[self.rank][warp as usize].products += 1;
     }
 
-    /// Whether the other warps of its warpgroup have executed the products of a warp, which are complete then.
-    pub(super) fn has_products(&self, warp: u32) -> bool {
+    /// A warp has made a group of its products.
+    pub(super) fn commit_products(&mut self, warp: u32) {
+        let lanes = &mut self.warps[self.rank][warp as usize];
+        lanes.committed.rotate_right(1);
+        lanes.committed[0] = lanes.products;
+    }
+
+    /// Whether the other warps of its warpgroup have executed the products of a warp but its latest groups, which are complete
+    /// then.
+    pub(super) fn has_products(&self, warp: u32, pending: usize) -> bool {
         let (warps, warp) = (&self.warps[self.rank], warp as usize);
         let group = warps.iter().skip(warp / WARPS * WARPS).take(WARPS);
-        group.filter(|lanes| lanes.live != 0).all(|lanes| lanes.products >= warps[warp].products)
+        group.filter(|lanes| lanes.live != 0).all(|lanes| lanes.products >= warps[warp].committed[pending])
     }
 
     /// Completes the phase of the cluster's barrier if all threads that have not ended have arrived.
