@@ -51,8 +51,8 @@ class Tile(KernelName):
         def zeros(self) -> Accumulators:
             """Give accumulators that are zero."""
 
-        def mma(self, a: Any, b: Any, acc: Accumulators) -> Accumulators:
-            """Give the product of two matrices plus accumulators."""
+        def mma(self, a: Any, b: Any, acc: Any, wait: bool = True) -> Any:
+            """Give the product of two matrices plus accumulators; with ``wait=False``, in flight."""
 
         def store(self, array: Any, i: int, j: int, acc: Accumulators) -> None:
             """Store accumulators to the matrix whose first element is ``array[i, j]``."""
@@ -121,6 +121,13 @@ class _Maker(KernelName):
 
 
 tile = _Maker()
+
+if TYPE_CHECKING:
+
+    def wait(n: int, acc: Any = ...) -> Any:
+        """Wait until at most ``n`` products of the warpgroup are in flight; give the accumulators ``acc``."""
+
+
 _METHODS = frozenset(f"weft.cuda.mma.Tile.{name}" for name in ("a", "b", "zeros", "mma", "store", "coord"))
 
 

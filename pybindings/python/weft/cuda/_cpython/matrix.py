@@ -29,6 +29,8 @@ _ARRAYS = {"tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
 _FLOATS8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 # The dimensions of an array of panels.
 _PANELS = 3
+# The most products that a wait leaves in flight.
+_MOST_PENDING = 7
 
 
 class Fragment:
@@ -56,6 +58,29 @@ class Shared:
         bits = found.view(f"u{found.itemsize}")
         made: list[list[int]] = (bits if self.part == "a" else bits.T).tolist()
         return made
+
+
+class InFlight:
+    """The accumulators of a warpgroup's product in flight. They are taken once."""
+
+    def __init__(self, tile: MatrixTile, values: tuple[Any, ...], number: int, is_left_in_registers: bool) -> None:
+        self.tile, self.values, self.number = tile, values, number
+        self.is_left_in_registers, self.is_taken = is_left_in_registers, False
+
+    def take(self) -> tuple[Any, ...]:
+        """Give the accumulators."""
+        if self.is_taken:
+            msg = "these accumulators in flight were used before: each product is waited for or continued once"
+            raise TypeError(msg)
+        self.is_taken = True
+        return self.values
+
+    def _refuse(self, *_: Any) -> Any:
+        msg = "accumulators in flight cannot be used: wait for the product first, acc = cuda.mma.wait(0, acc)"
+        raise TypeError(msg)
+
+    __getitem__ = __len__ = __iter__ = __add__ = __radd__ = __mul__ = __rmul__ = __eq__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
 
 
 class MatrixTile:
@@ -129,8 +154,13 @@ class MatrixTile:
         """Give accumulators that are zero."""
         return tuple(self.scalar(0) for _ in self.places["c"])
 
-    def mma(self, a: Any, b: Any, acc: Any) -> tuple[Any, ...]:
-        """Multiply matrices."""
+    def mma(self, a: Any, b: Any, acc: Any, wait: bool = True) -> tuple[Any, ...] | InFlight:
+        """Multiply matrices; without `wait`, the product of a warpgroup remains in flight."""
+        if not wait and self.threads == _LANES:
+            msg = "cuda.mma.Tile.mma has no wait=False for a tile of a warp: make it with threads=128"
+            raise TypeError(msg)
+        if isinstance(acc, InFlight) and acc.tile.path == self.path and not acc.is_left_in_registers:
+            acc = acc.take()
         fits = all(
             isinstance(x, (Fragment, Shared)) and (x.tile.path, x.part) == (self.path, part)
             for x, part in ((a, "a"), (b, "b"))
@@ -151,7 +181,14 @@ class MatrixTile:
             return tuple(_number(self.scalar, found[row * n + column]) for row, column in values)
 
         made: tuple[Any, ...] = meet(Collective("warp", "mma", site(), combine, brought, ALL))
-        return made
+        if self.threads == _LANES:
+            return made
+        thread = threads.current()
+        thread.products += 1
+        if wait:
+            thread.complete = thread.products
+            return made
+        return InFlight(self, made, thread.products, isinstance(a, Fragment))
 
     def _values_of_warp(self, lane: int) -> list[Place]:
         """Give the positions of a lane's accumulators among the rows of its warp."""
@@ -212,5 +249,25 @@ def set_registers(n: int) -> None:
     del n
 
 
+def wait(n: int, acc: Any = None) -> tuple[Any, ...] | None:
+    """Take the accumulators of a product; here it is complete."""
+    if not 0 <= n <= _MOST_PENDING:
+        msg = f"cuda.mma.wait takes an integer from 0 to {_MOST_PENDING} as n, not {n}"
+        raise ValueError(msg)
+    thread = threads.current()
+    thread.complete = max(thread.complete, thread.products - n)
+    if acc is None:
+        return None
+    if not isinstance(acc, InFlight):
+        msg = "cuda.mma.wait takes what T.mma(..., wait=False) returns as acc; leave acc out to wait only"
+        raise TypeError(msg)
+    if acc.number > thread.complete:
+        after = thread.products - acc.number
+        msg = f"cuda.mma.wait({n}, acc) may leave this product in flight: {after} have begun after it"
+        raise ValueError(msg)
+    return acc.take()
+
+
 NAMES["weft.cuda.set_registers"] = set_registers
+NAMES["weft.cuda.mma.wait"] = wait
 NAMES["weft.cuda.mma.tile"] = lambda *args, **names: MatrixTile(tile(*args, **names))

@@ -65,6 +65,7 @@ class Thread:
         self.idle = 0
         self.copies: list[Any] = []  # asynchronous copies since the latest group
         self.groups: list[list[Any]] = []
+        self.products = self.complete = 0  # products of a warpgroup, and those that it has waited for
 
     def describe(self) -> str:
         """Say which one it is."""
