@@ -44,13 +44,19 @@ def softmax(s, top0, top1, sum0, sum1, scale):
     return p, new0, new1, sum0, sum1, keep0, keep1
 
 
+@cuda.jit
+def masked(scores, below):  # without the scores of later keys than the query
+    seen = tuple(QK.coord(r)[1] <= below + QK.coord(r)[0] for r in range(len(scores)))
+    return tuple(scores[r] if seen[r] else LEAST for r in range(len(scores)))
+
+
 @cuda.jit(launch_bounds=3 * GROUP, fastmath=True)
 def attention(q, k, v, out, keys, scale, causal):
     memory = cuda.shared.array(0, np.float16)
     queries = cuda.shared.swizzled(memory[:Q_SIZE].reshape(Q), 128)
     k_tiles = cuda.shared.swizzled(memory[Q_SIZE : Q_SIZE + KV_SIZE].reshape(KV), 128)
     v_tiles = cuda.shared.swizzled(memory[Q_SIZE + KV_SIZE : SIZE].reshape(KV), 128)
-    loaded, turn = cuda.barrier(1), cuda.barrier(1, 2)
+    loaded = cuda.barrier(1)
     k_full, k_empty = cuda.barrier(1, STAGES), cuda.barrier(2, STAGES)
     v_full, v_empty = cuda.barrier(1, STAGES), cuda.barrier(2, STAGES)
     block = cuda.gridDim.x - 1 - cuda.blockIdx.x  # the blocks with most keys first
@@ -79,30 +85,34 @@ def attention(q, k, v, out, keys, scale, causal):
         loaded.wait(0)
         row = first + group * 64
         mine = queries[group]
-        acc = PV.zeros()
-        weights = PV.a(acc)
         top0, top1, sum0, sum1 = LEAST, LEAST, np.float32(0), np.float32(0)
-        for step in range(steps):
-            s, phase = step % STAGES, step // STAGES
-            turn[group].wait(step + 1 - group)  # one group multiplies while the other one computes its weights
-            if step > 0:
-                before = (step - 1) % STAGES
-                v_full[before].wait((step - 1) // STAGES)
-                acc = PV.mma(weights, PV.b(v_tiles[before], 0, 0), acc)
-                if thread == 0:
-                    v_empty[before].arrive()
-            k_full[s].wait(phase)
-            scores = QK.zeros()
-            for panel in range(HEAD // WIDTH):
-                scores = QK.mma(QK.a(mine[panel], 0, 0), QK.b(k_tiles[s][panel].T, 0, 0), scores)
+        k_full[0].wait(0)
+        scores = QK.zeros()
+        for panel in range(HEAD // WIDTH):
+            scores = QK.mma(QK.a(mine[panel], 0, 0), QK.b(k_tiles[0][panel].T, 0, 0), scores)
+        if thread == 0:
+            k_empty[0].arrive()
+        if causal and KEYS > row:
+            scores = masked(scores, row)
+        p, top0, top1, sum0, sum1, _, _ = softmax(scores, top0, top1, sum0, sum1, scale)
+        acc, weights = PV.zeros(), PV.a(p)
+        for step in range(1, steps):
+            s, before = step % STAGES, (step - 1) % STAGES
+            k_full[s].wait(step // STAGES)
+            v_full[before].wait((step - 1) // STAGES)
+            begun = QK.mma(QK.a(mine[0], 0, 0), QK.b(k_tiles[s][0].T, 0, 0), QK.zeros(), wait=False)
+            begun = QK.mma(QK.a(mine[1], 0, 0), QK.b(k_tiles[s][1].T, 0, 0), begun, wait=False)
+            # The product with the values of the step before goes on while the weights of this one are computed.
+            product = PV.mma(weights, PV.b(v_tiles[before], 0, 0), acc, wait=False)
+            scores = cuda.mma.wait(1, begun)
             if thread == 0:
-                turn[1 - group].arrive()
                 k_empty[s].arrive()
             if causal and (step + 1) * KEYS > row:
-                below = row - step * KEYS
-                seen = tuple(QK.coord(r)[1] <= below + QK.coord(r)[0] for r in range(len(scores)))
-                scores = tuple(scores[r] if seen[r] else LEAST for r in range(len(scores)))
+                scores = masked(scores, row - step * KEYS)
             p, top0, top1, sum0, sum1, keep0, keep1 = softmax(scores, top0, top1, sum0, sum1, scale)
+            acc = cuda.mma.wait(0, product)
+            if thread == 0:
+                v_empty[before].arrive()
             acc = tuple(acc[r] * (keep0 if r % 4 < 2 else keep1) for r in range(len(acc)))
             weights = PV.a(p)
         last = (steps - 1) % STAGES
