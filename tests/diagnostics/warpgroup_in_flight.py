@@ -32,6 +32,11 @@ def passed(acc):
 
 
 @cuda.jit
+def ignored(acc):
+    return 1
+
+
+@cuda.jit
 def returned(a, b):
     return T.mma(a, b, T.zeros(), wait=False)  # error: [E0222] "cannot be used here"
 
@@ -111,5 +116,6 @@ def warpgroup_in_flight(x, y, n):
     of_an_iteration(a, b, y, n)
     exchanged(a, b, y, n)
     acc = T.mma(a, b, T.zeros(), wait=False)
-    passed(acc)  # error: [E0222] "cannot be used here"
+    passed(acc)
+    ignored(acc)  # error: [E0222] "cannot be used here"
     acc = cuda.mma.wait(0, acc)
