@@ -32,9 +32,10 @@ pub(super) fn front(
     function: &mut Function,
     head: &Stmt,
     iteration: &mut Vec<Stmt>,
-    counter: LocalId,
+    strided: &Strided,
     constant: Option<&Constant>,
 ) -> Vec<bool> {
+    let counter = strided.counter;
     let mut has_effects = false;
     for_each_stmt(iteration, &mut |stmt| {
         has_effects |= matches!(stmt.kind, StmtKind::Store { .. } | StmtKind::Op { .. });
@@ -44,7 +45,10 @@ pub(super) fn front(
     }
     let held_up = delays_loads(function, iteration);
     let may_load = |function: &Function, pointer| {
-        is_global(function, pointer) && (!held_up || constant.is_some_and(|constant| constant.holds(function, pointer)))
+        let is_ready = !held_up
+            || strided.own.contains(&pointer)
+            || constant.is_some_and(|constant| constant.holds(function, pointer));
+        is_global(function, pointer) && is_ready
     };
     if held_up {
         read_counter(function, iteration, counter);

@@ -2,6 +2,7 @@
 //! buffers.
 
 mod front;
+mod own;
 mod ring;
 mod strided;
 
@@ -36,17 +37,29 @@ struct Constant {
     never_written: Vec<bool>,
     /// Locals that are computed from the grid's size.
     of_grid: BTreeSet<LocalId>,
+    /// Whether the kernel is an adjoint kernel, whose arrays do not overlap.
+    is_adjoint: bool,
 }
 
 impl Constant {
     /// `None` if there is no information.
     fn of(module: &Module) -> Option<Self> {
         let (never_written, kernel) = (never_written(module)?, module.kernel()?);
-        Some(Self { origins: origins_of_kernel(module, kernel), never_written, of_grid: of_grid(kernel) })
+        Some(Self {
+            origins: origins_of_kernel(module, kernel),
+            never_written,
+            of_grid: of_grid(kernel),
+            is_adjoint: module.is_adjoint,
+        })
+    }
+
+    /// The parameters that an address may point into.
+    fn params_of(&self, function: &Function, pointer: ExprId) -> Params {
+        origin(function, &self.origins, pointer)
     }
 
     fn holds(&self, function: &Function, pointer: ExprId) -> bool {
-        let from = origin(function, &self.origins, pointer);
+        let from = self.params_of(function, pointer);
         !from.is_empty() && from.iter().all(|param| self.never_written.get(*param) == Some(&true))
     }
 }

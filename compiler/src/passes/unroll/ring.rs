@@ -188,7 +188,7 @@ fn ring(
     let every = divisors.iter().fold(1, |all, divisor| least_common_multiple(all, *divisor));
     let iterations = std::iter::once(every).chain(divisors.iter().rev().copied()).find(fits)?;
     let iterations = Some(OF_TWO).filter(|more| iterations == 2 && fits(more)).unwrap_or(iterations);
-    let bounds = Strided { counter, stop, stride, end: i128::from(i32::MAX) - LARGEST_OFFSET };
+    let bounds = Strided { counter, stop, stride, end: i128::from(i32::MAX) - LARGEST_OFFSET, own: BTreeSet::new() };
     can_unroll(function, values, (iteration, stop), constant).then_some(Ring { bounds, start, iterations })
 }
 

@@ -19,11 +19,13 @@
 //! The pass handles only loops with a 64-bit counter that counts up from a non-negative number, and whose bodies read
 //! global memory and have no loop, barrier, call or jump: the loads of all iterations can then be hoisted
 //! ([`super::front`]). The bodies may write shared and local memory. They may write global memory, and shuffle, if the
-//! arrays that an iteration reads do not overlap those that it writes. The order of the iterations is preserved.
+//! arrays that an iteration reads do not overlap those that it writes, or only at [elements](super::own) of its own. The order of the iterations is preserved.
+
+use std::collections::BTreeSet;
 
 use weft_artifact::Scalar;
 
-use super::{Constant, front, mentions_grid};
+use super::{Constant, front, mentions_grid, own::own_loads};
 use crate::{
     ir::{
         Arith, BinaryOp, Block, Class, CompareOp, Expr, ExprId, ExprKind, Function, LocalId, Op, Space, Stmt, StmtKind,
@@ -50,6 +52,8 @@ pub(super) struct Strided {
     pub stride: ExprId,
     /// The unrolled loop ends where the counter reaches this value, at the latest.
     pub end: i128,
+    /// The addresses of loads from elements that only their own iteration changes.
+    pub own: BTreeSet<ExprId>,
 }
 
 pub(super) fn unroll_in(function: &mut Function, block: &mut Block, constant: Option<&Constant>) {
@@ -65,9 +69,9 @@ pub(super) fn unroll_in(function: &mut Function, block: &mut Block, constant: Op
                 if let Some(strided) = strided(function, body, step, constant) {
                     let (mut iteration, span) = (body.get(1..).unwrap_or_default().to_vec(), stmt.span);
                     let step = step.clone();
-                    let in_front = body.first().map_or_else(Vec::new, |head| {
-                        front::front(function, head, &mut iteration, strided.counter, constant)
-                    });
+                    let in_front = body
+                        .first()
+                        .map_or_else(Vec::new, |head| front::front(function, head, &mut iteration, &strided, constant));
                     // The remainder loop has the same statements.
                     body.truncate(1);
                     body.extend(iteration.iter().cloned());
@@ -113,11 +117,13 @@ fn strided(function: &Function, body: &Block, step: &Block, constant: Option<&Co
     // A loop that writes with a stride of the whole grid is not unrolled: one iteration of each thread saturates
     // memory, and the addresses of four iterations are far apart.
     let constant = constant.filter(|constant| !mentions_grid(function, stride, &constant.of_grid));
-    can_unroll(function, iteration, *counter, constant).then_some(Strided {
+    let own = own_loads(function, iteration, *counter, constant);
+    can_unroll(function, iteration, (*counter, &own), constant).then_some(Strided {
         counter: *counter,
         stop,
         stride,
         end: i128::from(i64::MAX) - LARGEST_STRIDE,
+        own,
     })
 }
 
@@ -138,7 +144,12 @@ fn upper_bound(function: &Function, test: ExprId, counter: LocalId) -> Option<Ex
 }
 
 /// Whether an iteration reads global memory and changes only locals and memory that does not delay these loads.
-fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constant: Option<&Constant>) -> bool {
+fn can_unroll(
+    function: &Function,
+    iteration: &[Stmt],
+    (counter, own): (LocalId, &BTreeSet<ExprId>),
+    constant: Option<&Constant>,
+) -> bool {
     let mut plain = true;
     let may_change = |pointer: ExprId| is_own(function, pointer) || constant.is_some() && is_global(function, pointer);
     let may_change_if_pointer = |arg: &ExprId| function.exprs[*arg].ty.scalar().is_some() || may_change(*arg);
@@ -161,7 +172,9 @@ fn can_unroll(function: &Function, iteration: &[Stmt], counter: LocalId, constan
         };
     });
     let held_up = delays_loads(function, iteration);
-    let may_be_first = |pointer| !held_up || constant.is_some_and(|constant| constant.holds(function, pointer));
+    let may_be_first = |pointer| {
+        !held_up || own.contains(&pointer) || constant.is_some_and(|constant| constant.holds(function, pointer))
+    };
     // A load that depends on memory that an earlier iteration changes has to wait even in an unrolled loop.
     let (mut reads, mut waits) = (false, false);
     for_each_stmt(iteration, &mut |stmt| {
