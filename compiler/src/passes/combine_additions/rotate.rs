@@ -61,9 +61,7 @@ pub(super) struct Rotation {
 struct Rotated {
     /// The counter of the first iteration of 32.
     first: LocalId,
-    /// The lane, and the counter's distance to `first` in strides.
     lane: LocalId,
-    offset: LocalId,
     /// The counter.
     counter: LocalId,
     sums: Vec<LocalId>,
@@ -239,8 +237,8 @@ impl Combiner<'_> {
         });
         let Some(sums) = sums.collect::<Option<Vec<_>>>() else { return };
         let sums = sums.into_iter().map(|ty| self.temp("rotating", ty)).collect();
-        let (lane, offset) = (self.nonneg("lane", Type::I32), self.nonneg("offset", Type::I32));
-        let rotated = Rotated { first, lane, offset, counter: own, sums };
+        let lane = self.nonneg("lane", Type::I32);
+        let rotated = Rotated { first, lane, counter: own, sums };
         let value = self.read(counter);
         let mut then = vec![self.assign(first, value)];
         let value = self.expr(ExprKind::Special(SpecialRegister::LaneId), Type::I32);
@@ -267,10 +265,9 @@ impl Combiner<'_> {
             let zero = self.zero(self.function.locals[sum].ty);
             body.push(self.assign(sum, zero));
         }
-        let value = self.read(rotated.lane);
-        body.push(self.assign(rotated.offset, value));
         body.extend(self.steps(iteration, rotation, rotated));
-        body.push(self.count(rotated, rotated.lane, stride));
+        let lane = self.read(rotated.lane);
+        body.push(self.count(rotated, lane, stride));
         for (&pointer, &sum) in rotation.pointers.iter().zip(&rotated.sums) {
             let pointer = self.at(pointer, rotation.counted.counter, rotated.counter);
             body.push(self.add_if_any(pointer, sum));
@@ -288,9 +285,8 @@ impl Combiner<'_> {
     }
 
     /// `counter = first + stride * offset`.
-    fn count(&mut self, rotated: &Rotated, offset: LocalId, stride: i128) -> Stmt {
+    fn count(&mut self, rotated: &Rotated, offset: ExprId, stride: i128) -> Stmt {
         let ty = self.function.locals[rotated.counter].ty;
-        let offset = self.read(offset);
         let offset = self.expr(ExprKind::Convert(offset), ty);
         let stride = self.int(stride, ty);
         let distance = self.binary(BinaryOp::MulExact, offset, stride);
@@ -304,7 +300,13 @@ impl Combiner<'_> {
         let steps = self.nonneg("step", Type::I64);
         let (now, end) = (self.read(steps), self.int(LANES, Type::I64));
         let goes_on = self.compare(CompareOp::Lt, now, end);
-        let mut body = vec![self.exit_unless(goes_on), self.count(rotated, rotated.offset, rotation.counted.stride)];
+        // Computed from the number of the step alone, so that `unroll` can load the elements of several steps at once.
+        let step = self.read(steps);
+        let step = self.expr(ExprKind::Convert(step), Type::I32);
+        let lane = self.read(rotated.lane);
+        let (sum, last) = (self.binary(BinaryOp::AddExact, lane, step), self.int(LANES - 1, Type::I32));
+        let offset = self.binary(BinaryOp::And, sum, last);
+        let mut body = vec![self.exit_unless(goes_on), self.count(rotated, offset, rotation.counted.stride)];
         let mut copies = self.copied_at(iteration, rotation.counted.counter, rotated.counter);
         self.sum_instead(&mut copies, &|_, _| true, &mut rotated.sums.iter());
         body.append(&mut copies);
@@ -316,8 +318,6 @@ impl Combiner<'_> {
             let other = self.read(other);
             body.push(self.assign(sum, other));
         }
-        let next = self.next(rotated.offset);
-        body.push(self.assign(rotated.offset, next));
         let (now, one) = (self.read(steps), self.int(1, Type::I64));
         let next = self.binary(BinaryOp::Add, now, one);
         let step = vec![self.assign(steps, next)];
