@@ -189,7 +189,7 @@ impl Activity {
         };
         match node {
             Node::Define { to, .. } | Node::Exchange(Exchange { to, .. }) => self.is_active(*to),
-            Node::Call(call) => call.results.iter().any(|&to| self.is_active(to)),
+            Node::Call(call) => call.event.is_some() || call.results.iter().any(|&to| self.is_active(to)),
             Node::Unrepeatable { .. } => false,
             Node::Barrier { .. } => true,
             Node::Store(write) => takes(write),

@@ -195,7 +195,8 @@ impl Recorder<'_> {
         for (result, &value) in results.iter().zip(&values) {
             self.env[result.index()] = Version::Value(value);
         }
-        out.push(Node::Call(Call { callee, args, results: values, span }));
+        let event = matches!(callee, Callee::Function(_, Rule::Symmetric)).then(|| self.event());
+        out.push(Node::Call(Call { callee, args, results: values, event, span }));
     }
 
     fn op(&mut self, op: Op, results: &[LocalId], args: &[ExprId], span: Span, out: &mut List) -> Result<()> {

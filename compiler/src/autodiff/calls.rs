@@ -1,6 +1,8 @@
 //! Calls of functions with a rule: which of them can be differentiated, as the adjoint kernel repeats them, and the
 //! calls of their backward functions.
 
+use std::collections::BTreeMap;
+
 use super::{
     build::is_float,
     refusals::unsupported,
@@ -8,8 +10,47 @@ use super::{
 };
 use crate::{
     diagnostic::Diagnostic,
-    ir::{Effects, ExprId, FuncId, Function, Local, LocalId, LocalKind, Module, Rule, StmtKind, Touches, Type},
+    inline,
+    ir::{
+        Effects, ExprId, FuncId, Function, Local, LocalId, LocalKind, Module, Rule, StmtKind, Touches, Type,
+        for_each_stmt_mut,
+    },
 };
+
+/// Drops the rules of functions whose tangents are not those of a backward function: forward mode differentiates their
+/// statements.
+pub(super) fn drop_symmetric(module: &mut Module) {
+    for (_, function) in module.functions.iter_mut() {
+        function.rule = function.rule.filter(|rule| *rule != Rule::Symmetric);
+    }
+}
+
+/// Inlines the calls of symmetric functions in branches of the kernel, whose barriers `guards` may move out of them.
+pub(super) fn inline_in_branches(module: &mut Module, kernel: FuncId) {
+    let is_symmetric: Vec<bool> =
+        module.functions.iter().map(|(_, function)| function.rule == Some(Rule::Symmetric)).collect();
+    let mut inlined = BTreeMap::new();
+    let mut body = std::mem::take(&mut module.functions[kernel].body);
+    for_each_stmt_mut(&mut body, &mut |stmt| {
+        let StmtKind::If { then, otherwise, .. } = &mut stmt.kind else { return };
+        for arm in [then, otherwise] {
+            for_each_stmt_mut(arm, &mut |stmt| {
+                if let StmtKind::Call { func, .. } = &mut stmt.kind
+                    && is_symmetric.get(func.index()) == Some(&true)
+                {
+                    *func = *inlined.entry(*func).or_insert_with(|| {
+                        let own = module.functions[*func].clone();
+                        module.functions.push(Function { name: format!("{}.inlined", own.name), rule: None, ..own })
+                    });
+                }
+            });
+        }
+    });
+    module.functions[kernel].body = body;
+    if !inlined.is_empty() {
+        inline::all(module);
+    }
+}
 
 /// Refuses calls of functions that have effects.
 pub(super) fn check(module: &Module, list: &List) -> Result<(), Diagnostic> {

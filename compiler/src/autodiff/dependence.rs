@@ -111,25 +111,27 @@ pub(super) fn check_barriers(tape: Tape<'_>, written: &Written, list: &List) -> 
     if has_barrier { in_list(&Dependents::of_threads(tape, written, list), list, None) } else { Ok(()) }
 }
 
+/// Refuses a barrier under a condition that may differ.
+fn reached(under: Option<Span>, span: Span) -> Result<(), Diagnostic> {
+    let Some(condition) = under else { return Ok(()) };
+    let help = "let all threads of the block reach the barrier: put what depends on the thread's index (a guard, instead \
+                of a `return`) around the accesses before and after it";
+    let refusal = unsupported(span, "a barrier under a condition that may differ in the block", help);
+    Err(refusal.also(condition, "this condition"))
+}
+
 fn in_list(differing: &Dependents<'_>, list: &List, under: Option<Span>) -> Result<(), Diagnostic> {
     for node in list {
         match node {
             // The lanes of a warp wait for each other in the branches that they all take.
             Node::Barrier { scope: Barrier::Warp, .. } => {}
-            Node::Barrier { scope: Barrier::Block, span, .. } => {
-                if let Some(condition) = under {
-                    let help = "let all threads of the block reach the barrier: put what depends on the thread's index \
-                                (a guard, instead of a `return`) around the accesses before and after it";
-                    let refusal = unsupported(*span, "a barrier under a condition that may differ in the block", help);
-                    return Err(refusal.also(condition, "this condition"));
+            Node::Barrier { scope: Barrier::Block, span, .. } => reached(under, *span)?,
+            Node::Call(call) => {
+                if call.event.is_some() {
+                    reached(under, call.span)?;
                 }
             }
-            Node::Define { .. }
-            | Node::Unrepeatable { .. }
-            | Node::Exchange(_)
-            | Node::Call(_)
-            | Node::Store(_)
-            | Node::Add(_) => {}
+            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Store(_) | Node::Add(_) => {}
             Node::If(branch) => {
                 let under = if differing.has(branch.cond) { Some(branch.span) } else { under };
                 in_list(differing, &branch.then, under)?;

@@ -82,8 +82,12 @@ fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ord
         }
     }
     check_parameters(params, derivative, span)?;
+    if derivative.is_forward {
+        calls::drop_symmetric(module);
+    }
     inline::all(module);
     inline::without_returns(&mut module.functions[kernel]);
+    calls::inline_in_branches(module, kernel);
     passes::simplify(module);
     let mut function = module.functions[kernel].clone();
     dynamic::without_adjoints(&mut function);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     arrays::Memory,
-    tape::{Branch, List, Repeat, Values, for_each_event},
+    tape::{Branch, Call, List, Repeat, Values, for_each_event},
 };
 use crate::ir::LocalId;
 
@@ -29,6 +29,16 @@ impl Needed {
     /// Whether a value is computed.
     pub(super) fn computes(&self, value: LocalId) -> bool {
         self.values.contains(&value) && !self.given.contains(&value)
+    }
+
+    /// Whether a call is executed.
+    pub(super) fn calls(&self, call: &Call) -> bool {
+        call.results.iter().any(|&to| self.computes(to)) || call.event.is_some_and(|event| self.events.contains(&event))
+    }
+
+    /// Whether it uses contents that barriers order: those of arrays that threads share.
+    pub(super) fn orders_contents(&self) -> bool {
+        self.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_)))
     }
 
     fn reaches(&self, value: LocalId) -> bool {

@@ -143,8 +143,10 @@ impl Planner<'_> {
                     }
                 }
                 Node::Call(call) => {
-                    call.args.iter().for_each(|&arg| self.values_of(arg, &mut values));
-                    values.extend(call.results.iter().copied());
+                    if call.event.is_none() {
+                        call.args.iter().for_each(|&arg| self.values_of(arg, &mut values));
+                        values.extend(call.results.iter().copied());
+                    }
                 }
                 Node::Unrepeatable { .. } | Node::Barrier { .. } => {}
                 Node::Store(write) | Node::Add(write) => self.values_of(write.pointer, &mut values),
@@ -346,7 +348,7 @@ impl Planner<'_> {
                     }
                 }
                 Node::Barrier { event, .. } => {
-                    if needed.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_))) {
+                    if needed.orders_contents() {
                         needed.events.insert(*event);
                     }
                 }
@@ -358,7 +360,9 @@ impl Planner<'_> {
                     }
                 }
                 Node::Call(call) => {
-                    if call.results.iter().any(|&to| needed.computes(to)) {
+                    let is_ordered = needed.orders_contents();
+                    needed.events.extend(call.event.filter(|_| is_ordered));
+                    if needed.calls(call) {
                         call.args.iter().for_each(|&arg| self.values_of(arg, &mut needed.values));
                     }
                 }
@@ -387,7 +391,7 @@ impl Planner<'_> {
 
     /// Whether a loop writes contents that are used after it, or has barriers between them and their uses.
     fn has_contents(&self, repeat: &Repeat, needed: &Needed) -> bool {
-        let is_shared = needed.contents.iter().any(|&memory| !matches!(memory, Memory::Local(_)));
+        let is_shared = needed.orders_contents();
         let mut has = false;
         for list in [&repeat.head, &repeat.body] {
             for_each_event(list, &mut |_, event| {
@@ -457,7 +461,7 @@ impl Planner<'_> {
                     }
                 }
                 Node::Call(call) => {
-                    if self.is_reversed(node) || call.results.iter().any(|&to| needed.computes(to)) {
+                    if self.is_reversed(node) && call.event.is_none() || needed.calls(call) {
                         for &arg in &call.args {
                             self.check_expr(arg, call.span)?;
                         }

@@ -139,13 +139,16 @@ pub(super) enum Callee {
     Op(Op),
 }
 
-/// A call of a function that is differentiated by a rule, or of an operation of a warp. It has no effects.
+/// A call of a function that is differentiated by a rule, or of an operation of a warp. It has no effects other than
+/// barriers.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) callee: Callee,
     /// Of floats: reads of values, or expressions without a derivative.
     pub(super) args: Vec<ExprId>,
     pub(super) results: Vec<LocalId>,
+    /// The number of the event, if the function has barriers of the block.
+    pub(super) event: Option<usize>,
     pub(super) span: Span,
 }
 
@@ -161,7 +164,7 @@ impl Call {
 
     /// The arguments that have adjoints: values that are floats.
     pub(super) fn floats(&self, function: &Function) -> impl Iterator<Item = LocalId> {
-        let is_active = matches!(self.callee, Callee::Function(_, Rule::Backward { .. }));
+        let is_active = matches!(self.callee, Callee::Function(_, Rule::Backward { .. } | Rule::Symmetric));
         let floats = self.args.iter().filter(move |&&arg| is_active && is_float(function.exprs[arg].ty));
         floats.filter_map(|&arg| function.local(arg))
     }
@@ -309,12 +312,17 @@ impl Write {
 }
 
 /// Calls `visit` on each event of a list, with its number.
-pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Event<'a>)) {
+pub(super) fn for_each_event<'a>(list: &'a [Node], visit: &mut dyn FnMut(usize, Event<'a>)) {
     for node in list {
         match node {
             Node::Store(write) | Node::Add(write) => visit(write.event, Event::Write(write)),
             Node::Barrier { event, scope, .. } => visit(*event, Event::Barrier(*scope)),
-            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) => {}
+            Node::Call(call) => {
+                if let Some(event) = call.event {
+                    visit(event, Event::Barrier(Barrier::Block));
+                }
+            }
+            Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => {}
             Node::If(branch) => {
                 for_each_event(&branch.then, visit);
                 for_each_event(&branch.otherwise, visit);
@@ -328,7 +336,7 @@ pub(super) fn for_each_event<'a>(list: &'a List, visit: &mut dyn FnMut(usize, Ev
 }
 
 /// Whether a list has barriers of some threads; by default of any.
-pub(super) fn has_barrier(list: &List, of: Option<Barrier>) -> bool {
+pub(super) fn has_barrier(list: &[Node], of: Option<Barrier>) -> bool {
     let mut has = false;
     for_each_event(list, &mut |_, event| {
         has |= match event {

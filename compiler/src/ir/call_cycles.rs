@@ -71,6 +71,7 @@ impl Module {
             });
             function.rule = function.rule.map(|rule| match rule {
                 Rule::Zero => Rule::Zero,
+                Rule::Symmetric => Rule::Symmetric,
                 Rule::Backward { func, of_all } => Rule::Backward { func: moved(func), of_all },
             });
             self.functions.push(function);

@@ -143,6 +143,9 @@ pub enum Rule {
         /// It returns the adjoints of all arguments that are numbers, not only of those that are floats.
         of_all: bool,
     },
+    /// The function itself gives the adjoint of its argument from the adjoint of its result: the sum of a block, which all
+    /// threads get. It has barriers of the block.
+    Symmetric,
 }
 
 /// How a function is called.

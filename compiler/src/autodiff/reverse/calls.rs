@@ -5,9 +5,9 @@ use crate::{
     autodiff::{
         build::{adjoint_type, converted, is_float},
         calls,
-        tape::{Call, Callee},
+        tape::{Barrier, Call, Callee},
     },
-    ir::{LocalId, Rule},
+    ir::{FuncId, LocalId, Rule, StmtKind},
 };
 
 impl Emitter<'_> {
@@ -19,6 +19,9 @@ impl Emitter<'_> {
 
     /// The call of the backward function, whose results are contributions to the adjoints of the arguments.
     pub(super) fn reverse_call(&mut self, call: &Call) {
+        if let Callee::Function(func, Rule::Symmetric) = call.callee {
+            return self.reverse_symmetric(call, func);
+        }
         let (Callee::Function(_, Rule::Backward { func, of_all }), span) = (call.callee, call.span) else { return };
         let floats: Vec<LocalId> =
             call.results.iter().copied().filter(|&to| is_float(self.function.locals[to].ty)).collect();
@@ -45,5 +48,19 @@ impl Emitter<'_> {
             let term = converted(self.function, term, to);
             self.contribute(value, term, span);
         }
+    }
+
+    /// The call with the adjoint of the result, which gives that of the argument; without one, the barrier.
+    fn reverse_symmetric(&mut self, call: &Call, func: FuncId) {
+        let span = call.span;
+        let (&[result], &[arg]) = (call.results.as_slice(), call.args.as_slice()) else { return };
+        let given = self.tape.function.local(arg).filter(|&value| self.receives(value));
+        let (Some(adjoint), Some(value)) = (self.take(result), given) else {
+            return self.barrier(Barrier::Block, span);
+        };
+        let (sum, adjoint) = (self.temp("g", self.function.locals[result].ty), self.read(adjoint, span));
+        self.push(StmtKind::Call { results: vec![sum], func, args: vec![adjoint] }, span);
+        let term = self.read(sum, span);
+        self.contribute(value, term, span);
     }
 }

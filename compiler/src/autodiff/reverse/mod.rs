@@ -299,7 +299,7 @@ impl Emitter<'_> {
                     }
                 }
                 Node::Call(call) => {
-                    if call.results.iter().any(|&to| needed.computes(to)) {
+                    if needed.calls(call) {
                         self.call(call);
                     }
                 }
@@ -487,7 +487,8 @@ fn is_merged(branch: &Branch, after: &[Node], needed: &Needed) -> bool {
     let writes = |node: &Node| match node {
         Node::Store(write) | Node::Add(write) => needed.events.contains(&write.event),
         Node::Barrier { event, .. } => needed.events.contains(event),
-        Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) | Node::Call(_) => false,
+        Node::Call(call) => call.event.is_some() && needed.calls(call),
+        Node::Define { .. } | Node::Unrepeatable { .. } | Node::Exchange(_) => false,
         Node::If(branch) => needed.has_events(&branch.then) || needed.has_events(&branch.otherwise),
         Node::Loop(repeat) => needed.has_events(&repeat.head) || needed.has_events(&repeat.body),
     };

@@ -14,6 +14,7 @@ use crate::{
         function::count,
         lowerer::FnLowerer,
         object::{ObjectKind, Static},
+        prelude,
         ty::Ty,
         value::Value,
     },
@@ -49,6 +50,13 @@ fn is_numeric(ty: &Ty) -> bool {
         Ty::Scalar(_) | Ty::Complex(_) | Ty::Int(_) | Ty::Bool(_) => true,
         Ty::Array(_) | Ty::Static(_) | Ty::Conflict(_) | Ty::Bottom | Ty::Poison => false,
     }
+}
+
+/// Whether a function is the sum of a block, for arguments with which all threads get it.
+pub(super) fn is_symmetric(def: &FunctionDef, args: &[Value]) -> bool {
+    prelude::is_own(def)
+        && def.ast.name == "coop_block_sum"
+        && matches!(args, [Value::Scalar(_, Scalar::F32 | Scalar::F64), Value::Static(Static::None), Value::Bool(true)])
 }
 
 impl FnLowerer<'_> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weft_artifact::{ArgType, Conversion, DType, Number, Rank};
 
-use super::backward::Typed;
+use super::backward::{self, Typed};
 use crate::{
     diagnostic::{Code, Diagnostic},
     frontend::{
@@ -17,7 +17,7 @@ use crate::{
         value::{LibraryName, Value},
     },
     intrinsics::{self, Custom, Lowering},
-    ir::{FuncId, FunctionKind, StmtKind as Ir},
+    ir::{FuncId, FunctionKind, Rule, StmtKind as Ir},
     request::{FunctionDef, GpuBody, Typing},
     source::Span,
     syntax::{
@@ -292,6 +292,9 @@ impl FnLowerer<'_> {
             if self.set_backward(def, backward, &call, span).is_none() {
                 return Value::Poison;
             }
+        }
+        if self.cx.differentiates && !self.is_dry() && backward::is_symmetric(def, &values) {
+            self.cx.module.functions[func].rule = Some(Rule::Symmetric);
         }
         // An array that the function returns may be one of its arguments.
         let sites = given.iter().map(Ty::sites).fold(Sites::NONE, Sites::union);
