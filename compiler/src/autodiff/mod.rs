@@ -25,6 +25,7 @@ mod merge_additions;
 mod needed;
 mod own_elements;
 mod plan;
+mod ranges;
 mod refusals;
 mod reverse;
 mod rules;
