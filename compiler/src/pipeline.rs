@@ -227,7 +227,9 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> Result<fronten
     (module.coarsen, module.choose) = coarsen(request);
     if let Some(derivative) = &request.options.derivative {
         let is_ordered = derivative.has_sums || module.reproducible;
-        autodiff::differentiate(module, derivative, is_ordered)
+        // A CPU divides by one instruction; with `fastmath`, all quotients are approximations.
+        let rounds = module.reproducible || request.options.fastmath || !matches!(request.target, Target::Sm(..));
+        autodiff::differentiate(module, derivative, (is_ordered, rounds))
             .map_err(|diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() })?;
     }
     Ok(lowered)

@@ -59,15 +59,23 @@ use crate::{
 const MOST_UNROLLED: usize = 8;
 
 /// Replaces a module's kernel by its adjoint kernel. `is_ordered`: the bits of its results must not depend on the order of
-/// the threads.
+/// the threads. `rounds`: the quotients of partial derivatives are rounded.
 ///
 /// # Errors
 ///
 /// The reason why the kernel has no derivative, or none that is supported, at its line.
-pub(crate) fn differentiate(module: &mut Module, derivative: &Derivative, is_ordered: bool) -> Result<(), Diagnostic> {
+pub(crate) fn differentiate(
+    module: &mut Module,
+    derivative: &Derivative,
+    (is_ordered, rounds): (bool, bool),
+) -> Result<(), Diagnostic> {
     let calls = module.clone();
     let params = module.params.clone();
-    derive(module, derivative, &params, is_ordered).map_err(|diagnostic| at_users_code(&calls, diagnostic))
+    derive(module, derivative, &params, is_ordered).map_err(|diagnostic| at_users_code(&calls, diagnostic))?;
+    if let Some(kernel) = module.kernel.filter(|_| rounds || is_ordered) {
+        rules::rounded(&mut module.functions[kernel]);
+    }
+    Ok(())
 }
 
 /// Replaces the kernel, whose last parameters are those of the derivative.

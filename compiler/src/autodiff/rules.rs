@@ -2,6 +2,13 @@
 //!
 //! A row has the partial derivatives by the operands, times the adjoint `g` of the result. A partial may use the
 //! operands `a`, `b` and `c` and the result `y`; what it uses, the reverse sweep computes again.
+//!
+//! The quotients of a partial in float32 are [`MathFn::FullDiv`], whose error is at most two units in the last place: on a
+//! GPU it is a few instructions, where the rounded quotient has a branch, which also keeps the iterations of an unrolled
+//! loop from overlapping. The values of the kernel, which the reverse sweep computes again, have the kernel's quotients, so
+//! that its conditions are the same. [`rounded`] restores the rounded quotients where they are needed or cheap.
+
+use weft_artifact::Scalar;
 
 use super::build::{adjoint_type, converted};
 use crate::ir::{
@@ -162,7 +169,7 @@ pub(super) const fn math(function: MathFn) -> Rule {
         }
         MathFn::AddRn | MathFn::AddRz | MathFn::AddRd | MathFn::AddRu => Partials(&[G, G]),
         MathFn::MulRn | MathFn::MulRz | MathFn::MulRd | MathFn::MulRu => Partials(&[Op(Mul, &G, &B), Op(Mul, &G, &A)]),
-        MathFn::DivRn | MathFn::DivRz | MathFn::DivRd | MathFn::DivRu | MathFn::FastDiv => {
+        MathFn::DivRn | MathFn::DivRz | MathFn::DivRd | MathFn::DivRu | MathFn::FastDiv | MathFn::FullDiv => {
             Partials(&[Op(Div, &G, &B), Neg(&Op(Mul, &Op(Div, &G, &B), &Y))])
         }
         MathFn::Fmod | MathFn::Remainder => {
@@ -265,6 +272,17 @@ pub(super) fn needs(function: &mut Function, of_op: Evaluated, operands: &[usize
     }
 }
 
+/// Rounds the quotients of the partial derivatives in a function.
+pub(super) fn rounded(function: &mut Function) {
+    for (_, expr) in function.exprs.iter_mut() {
+        if let ExprKind::Math(MathFn::FullDiv, args) = &expr.kind
+            && let &[a, b] = args.as_slice()
+        {
+            expr.kind = ExprKind::Binary(Div, a, b);
+        }
+    }
+}
+
 struct Evaluator<'a> {
     function: &'a mut Function,
     operands: &'a [ExprId],
@@ -308,7 +326,10 @@ impl Evaluator<'_> {
             }
             Op(op, a, b) => {
                 let (a, b) = (self.build(a), self.build(b));
-                self.push(ExprKind::Binary(*op, a, b), ty)
+                let is_full = *op == Div && ty == Type::Scalar(Scalar::F32);
+                let kind =
+                    if is_full { ExprKind::Math(MathFn::FullDiv, vec![a, b]) } else { ExprKind::Binary(*op, a, b) };
+                self.push(kind, ty)
             }
             Neg(a) => {
                 let a = self.build(a);

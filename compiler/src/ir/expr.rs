@@ -252,6 +252,8 @@ math_fns! {
     OfE4M3 "of_e4m3" 1, ToE4M3 "to_e4m3" 1, ToE5M2 "to_e5m2" 1,
     // The hardware's approximations for `F32`.
     FastCos "fast.cos" 1, FastDiv "fast.div" 2, FastExp2 "fast.exp2" 1, FastLog2 "fast.log2" 1, FastSin "fast.sin" 1,
+    // A quotient of `F32` with an error of at most two units in the last place.
+    FullDiv "full.div" 2,
 }
 
 /// Operations with an explicit rounding mode.
@@ -340,7 +342,7 @@ impl MathFn {
 
     /// Whether it is a hardware approximation. Targets without it compute the function itself.
     pub const fn is_fast(self) -> bool {
-        matches!(self, Self::FastCos | Self::FastDiv | Self::FastExp2 | Self::FastLog2 | Self::FastSin)
+        matches!(self, Self::FastCos | Self::FastDiv | Self::FastExp2 | Self::FastLog2 | Self::FastSin | Self::FullDiv)
     }
 }
 

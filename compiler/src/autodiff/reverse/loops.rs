@@ -196,6 +196,7 @@ impl Emitter<'_> {
         let headers: Vec<LocalId> = active.iter().map(|&number| repeat.carried[number].header).collect();
         self.begin(repeat, again);
         let added: Vec<_> = headers.iter().copied().filter(|&header| self.constant.insert(header)).collect();
+        let quotients = self.begin_quotients(repeat, again);
         self.open();
         self.forward(&repeat.head, again);
         self.exit(repeat);
@@ -212,6 +213,7 @@ impl Emitter<'_> {
         for header in added {
             self.constant.remove(&header);
         }
+        self.end_quotients(repeat, quotients);
         self.leave(repeat, &active);
     }
 
@@ -219,6 +221,7 @@ impl Emitter<'_> {
     pub(super) fn backward(&mut self, repeat: &Repeat, restored: &Restored, again: &Needed) {
         let span = repeat.span;
         let active = self.enter(repeat);
+        let quotients = std::mem::take(&mut self.quotients);
         let left = self.temp("left", Type::I64);
         let count = self.read(repeat.count, span);
         self.push(StmtKind::Assign(left, count), span);
@@ -258,6 +261,7 @@ impl Emitter<'_> {
         let body = self.close();
         self.push(StmtKind::Loop { body, step: Block::new() }, span);
         self.release_records(repeat);
+        self.quotients = quotients;
         self.leave(repeat, &active);
     }
 

@@ -8,12 +8,14 @@ mod clear;
 mod exchange;
 mod extremes;
 mod loops;
+mod quotients;
 mod scratch;
 
 use std::collections::BTreeMap;
 
 use self::{
     extremes::Equal,
+    quotients::Sums,
     scratch::{Kept, Stack},
 };
 use super::{
@@ -54,6 +56,7 @@ pub(super) fn emit(
         arrays: BTreeMap::new(),
         kept: BTreeMap::new(),
         equal: BTreeMap::new(),
+        quotients: BTreeMap::new(),
         stack: None,
         blocks: vec![Block::new()],
     };
@@ -88,6 +91,8 @@ struct Emitter<'a> {
     kept: BTreeMap<LocalId, (usize, Kept, LocalId)>,
     /// By the value at the end of an iteration: running maxima and minima of loops that run backward.
     equal: BTreeMap<LocalId, Equal>,
+    /// The sums of the current loop for the adjoints of divisors.
+    quotients: Sums,
     /// The thread's stack in the scratch memory.
     stack: Option<Stack>,
     blocks: Vec<Block>,
@@ -384,13 +389,37 @@ impl Emitter<'_> {
             return self.accumulate(shadow, term, span);
         }
         self.restore_extreme(to, span);
-        for (operand, of) in edges(self.tape.function, value) {
+        let mut edges = edges(self.tape.function, value);
+        let adjoint = if let ExprKind::Binary(BinaryOp::Mul, ..) = self.tape.function.exprs[value].kind
+            && let &[(_, a), (_, b)] = edges.as_slice()
+            && a == b
+        {
+            // `a * a`: one term with twice the adjoint, which the terms of a sum of squares share.
+            edges.truncate(1);
+            self.doubled(adjoint, span)
+        } else {
+            adjoint
+        };
+        for (operand, of) in edges {
+            let evaluated = Evaluated { id: value, result: to, adjoint };
+            if operand == 1 && self.sums_quotient((evaluated, of), span) {
+                continue;
+            }
             if self.receives(of)
-                && let Some(term) = rules::partial(self.function, Evaluated { id: value, result: to, adjoint }, operand)
+                && let Some(term) = rules::partial(self.function, evaluated, operand)
             {
                 self.contribute(of, term, span);
             }
         }
+    }
+
+    /// A local with twice the value of another one.
+    fn doubled(&mut self, adjoint: LocalId, span: Span) -> LocalId {
+        let [one, other] = [(); 2].map(|()| self.read(adjoint, span));
+        let sum = self.binary(BinaryOp::Add, one, other, span);
+        let doubled = self.temp("g", self.function.locals[adjoint].ty);
+        self.push(StmtKind::Assign(doubled, sum), span);
+        doubled
     }
 
     /// The adjoint of what is written is that of the element, which an assignment makes 0.

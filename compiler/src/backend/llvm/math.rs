@@ -77,6 +77,7 @@ fn way(function: MathFn) -> Implementation {
         MathFn::FastExp2 => Implementation::Fast(MathFn::Exp2, "ex2.approx"),
         MathFn::FastLog2 => Implementation::Fast(MathFn::Log2, "lg2.approx"),
         MathFn::FastSin => Implementation::Fast(MathFn::Sin, "sin.approx"),
+        MathFn::FullDiv => Implementation::Fast(MathFn::DivRn, "div.full"),
         MathFn::BytePerm
         | MathFn::FunnelLeft
         | MathFn::FunnelRight
@@ -196,7 +197,8 @@ impl<'ctx> FunctionEmitter<'_, 'ctx> {
                 if function == MathFn::FastExp2 {
                     return self.call_intrinsic(&format!("llvm.nvvm.{name}{flush}"), args);
                 }
-                self.call(self.cx.intrinsic(&format!("llvm.nvvm.{name}{flush}.f"), &[])?, args)
+                let ty = if function == MathFn::FullDiv { "" } else { ".f" };
+                self.call(self.cx.intrinsic(&format!("llvm.nvvm.{name}{flush}{ty}"), &[])?, args)
             }
             Implementation::Typed => internal(format!("{} without the types of its arguments", function.name())),
         }
