@@ -18,6 +18,7 @@ mod dependence;
 mod dynamic;
 mod early_loads;
 mod exact_sums;
+mod fuse_additions;
 mod guards;
 mod late_stores;
 mod loops;
@@ -48,7 +49,7 @@ use self::{
 use crate::{
     diagnostic::{Code, Diagnostic},
     inline,
-    ir::{Function, Module, Rule, StmtKind, for_each_expr_of_stmt, for_each_stmt},
+    ir::{Function, Module, Op, Rule, Stmt, StmtKind, for_each_expr_of_stmt, for_each_stmt},
     normalize::unroll,
     passes,
     request::{Derivative, Scratch},
@@ -151,8 +152,12 @@ fn inline_rules(module: &mut Module) {
 fn improve(adjoint: &mut Function, tape: Tape<'_>, plain: &[u32]) {
     merge_additions::run(adjoint, tape.arrays);
     merge_additions::without_atomics(adjoint, tape.arrays, plain);
+    fuse_additions::run(adjoint, tape.arrays, plain);
     early_loads::run(adjoint, tape.arrays);
     late_stores::run(adjoint, tape.arrays);
+    // A barrier at the end orders nothing.
+    let is_barrier = |stmt: &mut Stmt| matches!(stmt.kind, StmtKind::Op { op: Op::Barrier | Op::WarpBarrier, .. });
+    while adjoint.body.pop_if(is_barrier).is_some() {}
 }
 
 /// Makes the body of the adjoint kernel.
