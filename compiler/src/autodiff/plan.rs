@@ -12,7 +12,10 @@ use super::{
     scratch::{self, Record},
     shadow,
     sums::{Counter, Extreme, Tape},
-    tape::{Branch, Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_value},
+    tape::{
+        Branch, Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_value,
+        has_calls_with_barriers,
+    },
 };
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -75,12 +78,22 @@ pub(super) fn plan(
     (loops, derivative): (usize, &Derivative),
 ) -> Result<Plan, Diagnostic> {
     let has_scratch = derivative.scratch != Scratch::None;
+    let has_calls_with_barriers = has_calls_with_barriers(list);
     let mut rewritten = BTreeSet::new();
     loop {
         let contents = Contents::of(tape, written, list, (derivative.has_old_contents, rewritten.clone()));
         let loops = (0..loops).map(|_| LoopPlan::default()).collect();
         let overwritten = Cell::new(None);
-        let planner = Planner { tape, scratch, written, contents, has_scratch, loops, overwritten: &overwritten };
+        let planner = Planner {
+            tape,
+            scratch,
+            written,
+            contents,
+            has_scratch,
+            has_calls_with_barriers,
+            loops,
+            overwritten: &overwritten,
+        };
         let error = match planner.plan(list) {
             Ok(plan) => return Ok(plan),
             Err(error) => error,
@@ -101,6 +114,8 @@ struct Planner<'a> {
     contents: Contents<'a>,
     /// The launch passes scratch memory.
     has_scratch: bool,
+    /// Calls write shared memory that other statements may still load from, before their own first barrier.
+    has_calls_with_barriers: bool,
     loops: Vec<LoopPlan>,
     /// The array whose elements the plan needs, but which the kernel overwrites.
     overwritten: &'a Cell<Option<u32>>,
@@ -348,7 +363,7 @@ impl Planner<'_> {
                     }
                 }
                 Node::Barrier { event, .. } => {
-                    if needed.orders_contents() {
+                    if needed.orders_contents() || self.has_calls_with_barriers {
                         needed.events.insert(*event);
                     }
                 }

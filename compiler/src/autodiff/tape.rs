@@ -347,6 +347,21 @@ pub(super) fn has_barrier(list: &[Node], of: Option<Barrier>) -> bool {
     has
 }
 
+/// Whether a list has calls of functions with barriers.
+pub(super) fn has_calls_with_barriers(list: &[Node]) -> bool {
+    list.iter().any(|node| match node {
+        Node::Call(call) => call.event.is_some(),
+        Node::If(branch) => has_calls_with_barriers(&branch.then) || has_calls_with_barriers(&branch.otherwise),
+        Node::Loop(repeat) => has_calls_with_barriers(&repeat.head) || has_calls_with_barriers(&repeat.body),
+        Node::Define { .. }
+        | Node::Unrepeatable { .. }
+        | Node::Exchange(_)
+        | Node::Store(_)
+        | Node::Add(_)
+        | Node::Barrier { .. } => false,
+    })
+}
+
 impl Branch {
     /// The values that the branch defines.
     pub(super) fn defined(&self) -> Values {
