@@ -9,7 +9,8 @@
 //! numbered ([`thread_order::may_move_all`]), as operations of a warp or the grid do.
 //!
 //! Profitable if the estimated cost of the kernel's memory accesses is lower along that axis. The cost depends only on
-//! the stride, the memory space and the loop depth of each access.
+//! the stride, the memory space and the loop depth of each access. An axis along which the launch is expected to have one
+//! thread is no choice: all accesses along it seem to be free.
 
 use crate::{
     analysis::Rematerializable,
@@ -39,7 +40,14 @@ pub(crate) fn best(module: &Module, kernel: FuncId) -> u8 {
         return 0;
     }
     let function = &module.functions[kernel];
+    let has_threads = |axis: u8| match module.likely_block {
+        Some(block) => axis == 0 || block[0] == 1 || block[usize::from(axis)] > 1,
+        None => true,
+    };
     let costs = [0, 1, 2].map(|axis| {
+        if !has_threads(axis) {
+            return None;
+        }
         let accesses = Accesses::of(function, axis)?;
         Some(accesses.iter().fold(0_u64, |total, access| total.saturating_add(access.cost())))
     });
