@@ -2,7 +2,10 @@
 //! around them.
 
 use crate::{
-    analysis::Rematerializable,
+    analysis::{
+        Rematerializable,
+        affine::{Stride, estimated_stride, estimated_strides},
+    },
     backend::host::plan::{
         analysis::{
             block_uniformity::shared_by_block,
@@ -12,7 +15,10 @@ use crate::{
         },
         plan_ir::{Divergence, Refusal, Refused, Transformation},
     },
-    ir::{Arith, Block, Class, ExprId, Function, Leaf, Stmt, StmtKind, for_each_expr, for_each_stmt},
+    ir::{
+        Arith, BinaryOp, Block, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, Stmt, StmtKind,
+        for_each_expr, for_each_stmt,
+    },
     source::Span,
 };
 
@@ -20,7 +26,9 @@ use crate::{
 pub(crate) fn candidates(function: &Function, body: &Block) -> Found {
     let fixed = Rematerializable::of(function, body);
     let uniformity = optimistic_uniformity(function, body);
-    let mut candidates = Candidates { function, fixed: &fixed, uniformity: &uniformity, found: Found::default() };
+    let strides = estimated_strides(function, body, 0, &[], &[]);
+    let mut candidates =
+        Candidates { function, fixed: &fixed, uniformity: &uniformity, strides, found: Found::default() };
     candidates.collect(body, &mut Vec::new());
     candidates.found
 }
@@ -70,6 +78,8 @@ struct Candidates<'a> {
     fixed: &'a Rematerializable,
     /// The uniformity if all loops were interchanged.
     uniformity: &'a Uniformity,
+    /// Estimates of the strides of locals between threads.
+    strides: Vec<Stride>,
     found: Found,
 }
 
@@ -87,6 +97,11 @@ impl Candidates<'_> {
                             self.refuse(stmt.span, why);
                             self.collect(body, path);
                         }
+                    }
+                }
+                StmtKind::If { cond, then, otherwise } if otherwise.is_empty() && self.is_one_thread(*cond) => {
+                    for span in source_lines::loops(then) {
+                        self.refuse(span, Refusal::OneThread);
                     }
                 }
                 StmtKind::If { cond, then, otherwise }
@@ -123,6 +138,28 @@ impl Candidates<'_> {
 
     fn refuse(&mut self, span: Span, why: Refusal) {
         self.found.refused.push(Refused { span, what: Transformation::Interchange, why });
+    }
+
+    /// Whether at most one thread of a row seems to pass a condition.
+    fn is_one_thread(&self, cond: ExprId) -> bool {
+        let step = |id: ExprId| estimated_stride(self.function, 0, &self.strides, id);
+        match self.function.class(cond) {
+            Class::Leaf(Leaf::Local(local)) => self.fixed.value(local).is_some_and(|value| self.is_one_thread(value)),
+            Class::Arith(Arith::Binary(BinaryOp::And, a, b)) => self.is_one_thread(a) || self.is_one_thread(b),
+            Class::Arith(Arith::Select(a, b, no))
+                if self.function.exprs[no].kind == ExprKind::Const(Const::Bool(false)) =>
+            {
+                self.is_one_thread(a) || self.is_one_thread(b)
+            }
+            Class::Arith(Arith::Compare(CompareOp::Eq, a, b)) => match (step(a), step(b)) {
+                (Stride::Constant(a), Stride::Constant(b)) => a != b,
+                (
+                    Stride::Undefined | Stride::Uniform | Stride::Unknown | Stride::Constant(_),
+                    Stride::Undefined | Stride::Uniform | Stride::Unknown | Stride::Constant(_),
+                ) => false,
+            },
+            Class::Leaf(_) | Class::Arith(_) | Class::Address { .. } | Class::Load(_) => false,
+        }
     }
 
     /// Whether a condition is uniform for the launch, or for the block if the loops around it are interchanged.

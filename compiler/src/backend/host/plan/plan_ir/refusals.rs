@@ -80,6 +80,8 @@ pub(crate) enum Refusal {
     InnerLoop(Span),
     /// Threads that have left the loop would count on.
     CounterStops,
+    /// The condition around the loop holds for one thread of a row.
+    OneThread,
     /// LLVM unrolls the loop.
     FewIterations,
     /// An access without unit stride.
@@ -183,6 +185,7 @@ impl Refusal {
             Self::LargeArrays => "the arrays of the threads do not fit into the nearest cache".to_owned(),
             Self::InnerLoop(span) => format!("{}: the loop inside is not interchanged", at(span)),
             Self::CounterStops => "the counter must stop for threads that have left the loop".to_owned(),
+            Self::OneThread => "one thread of a row runs it".to_owned(),
             Self::FewIterations => "its test compares with a small constant, so LLVM may unroll it".to_owned(),
             Self::Strided(span) => format!("{}: neighboring threads access elements that are not contiguous", at(span)),
             Self::StridedWithoutRecurrence(span) => format!(
