@@ -160,7 +160,8 @@ fn fault(module: &Module, request: &Request, error: &llvm::Error) -> Diagnostic 
 
 /// The size of the statically sized shared arrays, laid out in order.
 fn shared_bytes(module: &Module) -> u64 {
-    module.shared.iter().fold(0, |end, (_, array)| {
+    let counted = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Staged);
+    counted.fold(0, |end, (_, array)| {
         let size = array.len.saturating_mul(array.elem.size_bytes());
         end.next_multiple_of(array.align.max(1)).saturating_add(size)
     })
@@ -298,7 +299,8 @@ fn check_shared(module: &Module) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let size = |elem: weft_artifact::Scalar, len: u64| len.saturating_mul(elem.size_bytes());
-    let Some((_, largest)) = module.shared.iter().max_by_key(|(_, array)| size(array.elem, array.len)) else {
+    let counted = module.shared.iter().filter(|(_, array)| array.kind != SharedKind::Staged);
+    let Some((_, largest)) = counted.max_by_key(|(_, array)| size(array.elem, array.len)) else {
         return Ok(());
     };
     let message =

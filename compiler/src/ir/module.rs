@@ -221,6 +221,9 @@ pub enum SharedKind {
     Program,
     /// Scratch memory of `cuda.coop` calls.
     Coop,
+    /// The values of all threads, for `cuda.coop` calls on the CPU. It is no shared memory of the program: a kernel with
+    /// as much of it as a GPU allows compiles for the CPU, too.
+    Staged,
     /// Cells of a pass, for collective operations of a block or a warp.
     Cells,
     /// A copy of an argument's first elements that persists from block to block. The plan for the host creates it.

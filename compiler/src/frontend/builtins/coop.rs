@@ -61,12 +61,16 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn of(name: &str) -> Option<Self> {
+    fn of(name: &str, most_threads: u32) -> Option<Self> {
+        // The arrays for the other numbers of a composed value follow, and must be aligned.
+        let of_threads = i64::from(most_threads.next_multiple_of(16));
         Some(match name {
             "slot" => Self { piece: Piece::Scratch, places: WARPS },
             "rake" => Self { piece: Piece::Scratch, places: RAKED },
             "cell" => Self { piece: Piece::Cells, places: WARPS },
             "kept" => Self { piece: Piece::Cells, places: RAKED },
+            "staged" => Self { piece: Piece::Staged, places: of_threads },
+            "prefix" => Self { piece: Piece::Prefixes, places: of_threads },
             _ => return None,
         })
     }
@@ -173,14 +177,20 @@ impl FnLowerer<'_> {
         None
     }
 
+    /// An upper bound of the threads of a block.
+    fn most_threads(&self) -> u32 {
+        self.cx.most_threads.unwrap_or(1024)
+    }
+
     /// The primitives: `slot(k, x)`, the value of the type of `x` in slot `k`; `put_slot(k, x)`; the same for `rake`,
-    /// `cell` and `kept`; `buffer(n, x, m, y, …)`, an array of `n` numbers of the type of `x`, which starts in the
+    /// `cell`, `kept`, `staged` and `prefix`; `buffer(n, x, m, y, …)`, an array of `n` numbers of the type of `x`, which starts in the
     /// scratch after `m` numbers of the type of `y`; `like(y, x)`, a value converted to the type of `x`;
-    /// `most_threads()`, an upper bound of the threads of a block; `vectors(a, n)`, a view of an array as vectors,
+    /// `most_threads()`, an upper bound of the threads of a block; `is_serial()`, whether one thread combines the
+    /// values of a block, as on the CPU; `vectors(a, n)`, a view of an array as vectors,
     /// which `is_aligned` tests for alignment; `vector(a, x, y, …)`, an element of it; and `zero(x)`.
     pub(super) fn coop_primitive(&mut self, name: &str, values: &[Value], span: Span) -> Option<Value> {
         if let [number, x] = values
-            && let Some(stretch) = Stretch::of(name.strip_prefix("put_").unwrap_or(name))
+            && let Some(stretch) = Stretch::of(name.strip_prefix("put_").unwrap_or(name), self.most_threads())
         {
             let number = self.number(number, Scalar::I64, span)?;
             let number = self.nonneg_atom(number, span);
@@ -191,7 +201,8 @@ impl FnLowerer<'_> {
             return self.put_in_stretch(stretch, number, &value, &mut 0, span).map(|()| Value::NONE);
         }
         match (name, values) {
-            ("most_threads", []) => Some(Value::Int(i128::from(self.cx.most_threads.unwrap_or(1024)))),
+            ("most_threads", []) => Some(Value::Int(i128::from(self.most_threads()))),
+            ("is_serial", []) => Some(Value::Bool(!self.cx.ptx)),
             ("zero", [x]) => Some(self.zeros(&x.ty().widened(Typing::Numba), span)),
             ("vectors", [Value::Array(array), Value::Int(count)]) => Some(self.as_vectors(array, *count, span)),
             ("vector", [Value::Array(wide), lanes @ ..]) => {

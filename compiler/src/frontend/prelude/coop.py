@@ -8,6 +8,10 @@ start, and does not access it after its last barrier; it writes the cells after 
 the next one. So two consecutive calls need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`,
 `put_cell(k, x)` access 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
 
+On the CPU (`is_serial()`) each thread writes its value to a buffer with an element for each thread (`put_staged(k, x)`).
+After a barrier the first thread combines the values in loops, in the order of the shuffles, so that all devices round
+alike. It writes scans to another such buffer (`put_prefix(k, x)`), which follows the rules of the cells.
+
 A thread's value is a number, a composed value, or an array of several items, which are consecutive in the order of the
 threads. `like(y, x)` is a value converted to the type of `x`.
 """
@@ -158,8 +162,67 @@ def coop_slots(x, op, lane, warps):
     return x
 
 
+def coop_number():
+    """The thread's linear index, whose type does not wrap: `block_thread_rank` converts it."""
+    return (cuda.threadIdx.z * cuda.blockDim.y + cuda.threadIdx.y) * cuda.blockDim.x + cuda.threadIdx.x
+
+
+def coop_is_first():
+    """Whether the thread is the first one of the block."""
+    return cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0
+
+
+def coop_pair_staged(k, x, op):
+    """The staged values `k` and `k + 1`, combined."""
+    x = staged(k, x)
+    return like(op(x, staged(k + 1, x)), x)
+
+
+def coop_tree(x, op, count):
+    """The first `count` staged values: neighbors are combined, then neighbors of these, as by shuffles."""
+    left = count
+    while left > 1:
+        whole = left >> 3
+        for k in range(whole):
+            low = like(op(coop_pair_staged(8 * k, x, op), coop_pair_staged(8 * k + 2, x, op)), x)
+            high = like(op(coop_pair_staged(8 * k + 4, x, op), coop_pair_staged(8 * k + 6, x, op)), x)
+            put_staged(k, like(op(low, high), x))
+        first = whole << 3
+        if first < left:
+            step = 1
+            while first + step < left:
+                for k in range(first, left - step, 2 * step):
+                    put_staged(k, like(op(staged(k, x), staged(k + step, x)), x))
+                step *= 2
+            put_staged(whole, staged(first, x))
+            whole += 1
+        left = whole
+    return staged(0, x)
+
+
+def coop_serial_fold(x, op, valid, is_exact: known):
+    """The combined values of the block's threads, or of the first `valid` ones; an exact function has no order."""
+    count = block_num_threads()
+    if valid is not None:
+        count = min(count, np.int32(valid))
+    put_staged(coop_number(), x)
+    cuda.syncthreads()
+    if coop_is_first():
+        if is_exact:
+            total = staged(0, x)
+            for k in range(1, count):
+                total = like(op(total, staged(k, x)), x)
+            put_cell(0, total)
+        else:
+            put_cell(0, coop_tree(x, op, count))
+    cuda.syncthreads()
+    return cell(0, x)
+
+
 def coop_block_fold(x, op, valid, broadcast):
     """The combined values of the block's threads, or of the first `valid` ones."""
+    if is_serial():
+        return coop_serial_fold(x, op, valid, False)
     rank = block_thread_rank()
     lane = np.int32(rank & 31)
     if valid is None and coop_is_exact():
@@ -201,6 +264,8 @@ def coop_block_fold(x, op, valid, broadcast):
 
 def coop_block_words(x, across, op, spare, broadcast):
     """The same for 32-bit integers; `across` reduces those of a warp."""
+    if is_serial():
+        return coop_serial_fold(x, op, None, True)
     rank = block_thread_rank()
     x = across(0xFFFFFFFF, x)
     if most_threads() <= 32:
@@ -357,8 +422,78 @@ def coop_rake(x, op, aggregate):
     return kept(place, x), x
 
 
-def coop_preceding(x, op, aggregate):
+def coop_serial_run(x, op, threads):
+    """The values before each thread's own and all, by a function whose result does not depend on the order."""
+    running = staged(0, x)
+    put_prefix(0, running)
+    for k in range(1, threads):
+        put_prefix(k, running)
+        running = like(op(running, staged(k, x)), x)
+    put_cell(0, running)
+
+
+def coop_serial_steps(first, last, x, op):
+    """Scan staged values in the order of shuffles."""
+    step = 1
+    while step <= last - first:
+        for k in range(last, first + step - 1, -1):
+            put_staged(k, like(op(staged(k - step, x), staged(k, x)), x))
+        step *= 2
+
+
+def coop_serial_scan(x, op, threads, width, is_raked: known):
+    """The values before each thread's own and all, in the order of a warp, or of a lane of a raked scan, for `width`."""
+    groups = 0
+    for first in range(0, threads, width):
+        last = min(first + width, threads) - 1
+        if is_raked:
+            running = staged(first, x)
+            for k in range(first + 1, last + 1):
+                running = like(op(running, staged(k, x)), x)
+                put_staged(k, running)
+        else:
+            coop_serial_steps(first, last, x, op)
+        put_cell(groups, staged(last, x))
+        groups += 1
+    step = 1
+    while step < groups:
+        for k in range(groups - 1, step - 1, -1):
+            put_cell(k, like(op(cell(k - step, x), cell(k, x)), x))
+        step *= 2
+    put_prefix(0, staged(0, x))
+    for k in range(1, min(width, threads)):
+        put_prefix(k, staged(k - 1, x))
+    for group in range(1, groups):
+        first = group * width
+        below = cell(group - 1, x)
+        put_prefix(first, below)
+        for k in range(first + 1, min(first + width, threads)):
+            put_prefix(k, like(op(below, staged(k - 1, x)), x))
+    put_cell(0, cell(groups - 1, x))
+
+
+def coop_serial_preceding(x, op, is_exact: known):
+    """The values before the thread's own and all: the first thread scans for all threads."""
+    put_staged(coop_number(), x)
+    cuda.syncthreads()
+    if coop_is_first():
+        if is_exact:
+            coop_serial_run(x, op, block_num_threads())
+        elif 32 < most_threads() and most_threads() <= 256 and most_threads() % 32 == 0:
+            if coop_is_exact():
+                coop_serial_scan(x, op, most_threads(), most_threads() // 32, True)
+            else:
+                coop_serial_scan(x, op, block_num_threads(), 32, False)
+        else:
+            coop_serial_scan(x, op, block_num_threads(), 32, False)
+    cuda.syncthreads()
+    return prefix(coop_number(), x), cell(0, x)
+
+
+def coop_preceding(x, op, aggregate, is_exact: known):
     """The values before the thread's own (none for the first thread), and all if requested."""
+    if is_serial():
+        return coop_serial_preceding(x, op, is_exact)
     if most_threads() <= 32:
         here = coop_up(x, op, np.int32(block_thread_rank()))
         total = cuda.shfl_sync(0xFFFFFFFF, here, block_num_threads() - 1)
@@ -374,9 +509,9 @@ def coop_preceding(x, op, aggregate):
     return before, total
 
 
-def coop_inclusive(x, op, aggregate):
+def coop_inclusive(x, op, aggregate, is_exact: known):
     """The values up to the thread's own, and all if requested."""
-    before, total = coop_preceding(x, op, aggregate)
+    before, total = coop_preceding(x, op, aggregate, is_exact)
     if block_thread_rank() > 0:
         x = like(op(before, x), x)
     return x, total
@@ -384,7 +519,7 @@ def coop_inclusive(x, op, aggregate):
 
 def coop_exclusive(x, op, initial, aggregate):
     """The initial value and the values before the thread's own; also all without the initial value if requested."""
-    before, total = coop_preceding(x, op, aggregate)
+    before, total = coop_preceding(x, op, aggregate, False)
     start = like(initial, x)
     if block_thread_rank() > 0:
         start = like(op(start, before), x)
@@ -393,7 +528,7 @@ def coop_exclusive(x, op, initial, aggregate):
 
 def coop_exclusive_sum_of(x, aggregate):
     """The sum of the values before the thread's own, and the total if requested."""
-    before, total = coop_preceding(x, coop_add, aggregate)
+    before, total = coop_preceding(x, coop_add, aggregate, isinstance(x, int))
     if block_thread_rank() == 0:
         before = coop_zero(x)
     return before, total
@@ -422,12 +557,12 @@ def coop_run_behind(items, op, start):
 def coop_block_inclusive_scan(x, op, aggregate=False):
     """The values up to the thread's own."""
     if isinstance(x, np.ndarray):
-        before, total = coop_preceding(coop_one(x, op), op, aggregate)
+        before, total = coop_preceding(coop_one(x, op), op, aggregate, False)
         coop_run(x, op, before, block_thread_rank())
         if aggregate:
             return total
         return None
-    here, total = coop_inclusive(x, op, aggregate)
+    here, total = coop_inclusive(x, op, aggregate, False)
     if aggregate:
         return here, total
     return here
@@ -456,7 +591,8 @@ def coop_block_inclusive_sum(x, aggregate=False):
         if aggregate:
             return total
         return None
-    here, total = coop_inclusive(coop_counted(x), coop_add, aggregate)
+    own = coop_counted(x)
+    here, total = coop_inclusive(own, coop_add, aggregate, isinstance(own, int))
     if aggregate:
         return here, total
     return here

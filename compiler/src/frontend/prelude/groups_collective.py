@@ -25,13 +25,13 @@ def cg_block_reduce(x, op, across=None, same=True):
 
 def cg_block_inclusive_scan(x, op):
     """The scan up to the thread's own value."""
-    here, _ = coop_inclusive(x, op, False)
+    here, _ = coop_inclusive(x, op, False, False)
     return here
 
 
 def cg_block_exclusive_scan(x, op):
     """The scan before the thread's own value: zero for the first thread."""
-    before, _ = coop_preceding(x, op, False)
+    before, _ = coop_preceding(x, op, False, False)
     if block_thread_rank() == 0:
         before = zero(x)
     return before

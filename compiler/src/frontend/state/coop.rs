@@ -14,6 +14,10 @@ use crate::{
 pub(in crate::frontend) enum Piece {
     Scratch,
     Cells,
+    /// A value of each thread, on the CPU.
+    Staged,
+    /// The combined values before each thread's own, on the CPU.
+    Prefixes,
     /// One part per thread, which its group of lanes accesses without a block barrier. Calls whose parts have equal
     /// sizes share one; others have disjoint ones, since a group may be ahead of the others.
     Warps,
@@ -24,6 +28,8 @@ pub(in crate::frontend) enum Piece {
 pub(in crate::frontend) struct CoopMemory {
     scratch: Option<SharedId>,
     cells: Option<SharedId>,
+    staged: Option<SharedId>,
+    prefixes: Option<SharedId>,
     /// The buffers of groups of lanes, by the sizes of the part and of an item in bytes.
     warps: BTreeMap<(u64, u64), SharedId>,
     /// The span of the last call.
@@ -40,8 +46,7 @@ impl CoopMemory {
         here: Span,
     ) -> SharedId {
         let span = self.call.unwrap_or(here);
-        let kind = SharedKind::Coop;
-        let mut new = |name: &str| {
+        let mut new = |name: &str, kind: SharedKind| {
             shared.push(SharedArray {
                 name: name.to_owned(),
                 kind,
@@ -53,9 +58,11 @@ impl CoopMemory {
             })
         };
         let id = match piece {
-            Piece::Scratch => *self.scratch.get_or_insert_with(|| new("coop")),
-            Piece::Cells => *self.cells.get_or_insert_with(|| new("coop_cells")),
-            Piece::Warps => *self.warps.entry((bytes, size)).or_insert_with(|| new("coop_warps")),
+            Piece::Scratch => *self.scratch.get_or_insert_with(|| new("coop", SharedKind::Coop)),
+            Piece::Cells => *self.cells.get_or_insert_with(|| new("coop_cells", SharedKind::Coop)),
+            Piece::Staged => *self.staged.get_or_insert_with(|| new("coop_staged", SharedKind::Staged)),
+            Piece::Prefixes => *self.prefixes.get_or_insert_with(|| new("coop_prefixes", SharedKind::Staged)),
+            Piece::Warps => *self.warps.entry((bytes, size)).or_insert_with(|| new("coop_warps", SharedKind::Coop)),
         };
         let array = &mut shared[id];
         if array.len < bytes {

@@ -485,3 +485,68 @@ def test_truths_of_several_items_are_counted(size):
     of_threads = x.reshape(size, 8).sum(axis=1)
     np.testing.assert_array_equal(got[0], np.full(size, x.sum()))
     np.testing.assert_array_equal(got[1], [of_threads[t // 32 * 32 :][:32].sum() for t in range(size)])
+
+
+def by_pairs(x):
+    """Neighbors are combined, then neighbors of these."""
+    while x.size > 1:
+        pairs = x[: x.size // 2 * 2].reshape(-1, 2)
+        x = np.concatenate([pairs[:, 0] + pairs[:, 1], x[x.size // 2 * 2 :]])
+    return x[0]
+
+
+def by_steps(x):
+    """Values at doubling distances are combined, as by shuffles."""
+    x, step = x.copy(), 1
+    while step < x.size:
+        x[step:] = x[:-step] + x[step:]
+        step *= 2
+    return x
+
+
+def sums_before(x, width, scan):
+    """The sums before each element: groups of `width` are scanned, then the sums of groups."""
+    groups = [scan(x[first : first + width]) for first in range(0, x.size, width)]
+    below = by_steps(np.array([group[-1] for group in groups]))
+    before = [np.concatenate([x[:1], groups[0][:-1]])]
+    before += [np.concatenate([[low], low + group[:-1]]) for low, group in zip(below, groups[1:], strict=False)]
+    return np.concatenate(before), below[-1]
+
+
+def in_turn(x):
+    return np.cumsum(x, dtype=x.dtype)
+
+
+def ordered(most):
+    bounds = "" if most is None else f"(launch_bounds={most})"
+    return module(f"""
+        from weft import cuda
+        from weft.cuda import coop, cg
+
+        @cuda.jit{bounds}
+        def kernel(x, valid, out):
+            t = cuda.threadIdx.x
+            out[0, t] = coop.block.sum(x[t])
+            out[1, t] = coop.block.reduce(x[t], lambda a, b: a + b, valid)
+            out[2, t] = coop.block.exclusive_sum(x[t])
+            out[3, t], out[4, t] = coop.block.inclusive_scan(x[t], lambda a, b: a + b, aggregate=True)
+            out[5, t] = cg.reduce(cg.this_thread_block(), x[t], cg.plus)
+    """).kernel
+
+
+@pytest.mark.parametrize("most", [None, 32, 256, 288])
+def test_sums_of_floats_are_in_the_order_of_shuffles(most, device):
+    if device == "python":
+        pytest.skip("the interpreter adds from the first thread to the last one")
+    kernel = ordered(most)
+    for size in (size for size in SOME if size <= (most or 1024)):
+        x = np.random.default_rng(size).standard_normal(size).astype(np.float32)
+        valid = (size + 1) // 2
+        is_raked = most == 256 and size == 256
+        before, total = sums_before(x, 8 if is_raked else 32, in_turn if is_raked else by_steps)
+        wanted = np.empty((6, size), np.float32)
+        wanted[:2] = [[by_pairs(x)], [by_pairs(x[:valid])]]
+        wanted[2:] = before, before + x, np.full_like(x, total), np.full_like(x, by_pairs(x))
+        wanted[2, 0], wanted[3, 0] = 0, x[0]
+        got = launch(kernel, 1, size, x, valid, np.zeros_like(wanted))[2]
+        np.testing.assert_array_equal(got, wanted, err_msg=f"{size} threads")
