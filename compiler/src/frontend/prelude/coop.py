@@ -8,9 +8,10 @@ start, and does not access it after its last barrier; it writes the cells after 
 the next one. So two consecutive calls need no barrier between them. `slot(k, x)`, `put_slot(k, x)` and `cell(k, x)`,
 `put_cell(k, x)` access 32 values in them, `rake(k, x)`, `put_rake(k, x)` and `kept(k, x)`, `put_kept(k, x)` 264.
 
-On the CPU (`is_serial()`) each thread writes its value to a buffer with an element for each thread (`put_staged(k, x)`).
-After a barrier the first thread combines the values in loops, in the order of the shuffles, so that all devices round
-alike. It writes scans to another such buffer (`put_prefix(k, x)`), which follows the rules of the cells.
+On the CPU (`is_serial()`) each thread writes its value to a buffer with an element for each thread
+(`put_staged(k, x)`). After a barrier the first thread combines the values in loops, in the order of the shuffles, so
+that all devices round alike. It writes scans to another such buffer (`put_prefix(k, x)`), which follows the rules of
+the cells.
 
 A thread's value is a number, a composed value, or an array of several items, which are consecutive in the order of the
 threads. `like(y, x)` is a value converted to the type of `x`.
@@ -442,7 +443,7 @@ def coop_serial_steps(first, last, x, op):
 
 
 def coop_serial_scan(x, op, threads, width, is_raked: known):
-    """The values before each thread's own and all, in the order of a warp, or of a lane of a raked scan, for `width`."""
+    """The values before each thread's own and all, in the order of warps, or of lanes of a raked scan."""
     groups = 0
     for first in range(0, threads, width):
         last = min(first + width, threads) - 1
