@@ -156,3 +156,84 @@ def test_local_arrays_in_rows_of_eight_threads(rows):
     atoms = random.integers(-4, 8, (6, 8, 4)).astype(np.float32)
     atoms[..., 3] = np.where(np.arange(8) < random.integers(0, 9, (6, 1)), 2, 0)
     run(potential, 1, (8, rows), atoms, np.zeros((4, rows, 8), np.float32))
+
+
+@cuda.jit
+def pairs_within_reach(bins, x, reach, out):
+    tile = cuda.shared.array((4, WIDE), np.float32)
+    tid = cuda.threadIdx.x
+    i = cuda.grid(1)
+    total = np.float32(0)
+    for b in range(bins.shape[0]):
+        cuda.syncthreads()
+        for side in range(4):
+            tile[side, tid] = bins[b, side, tid]
+        cuda.syncthreads()
+        for k in range(WIDE):
+            if tile[3, k] == 0:
+                break
+            d = x[i] - tile[0, k]
+            if d < reach:
+                d += tile[1, k]
+                if d < reach:
+                    total += d / tile[2, k]
+            else:
+                total += tile[2, k]
+    out[i] = total
+
+
+def test_loads_in_the_arms_of_divergent_branches():
+    rng = np.random.default_rng(9)
+    bins = rng.integers(1, 20, (5, 4, WIDE)).astype(np.float32)
+    bins[:, 3, 20:] = 0
+    run(
+        pairs_within_reach,
+        3,
+        WIDE,
+        bins,
+        rng.integers(0, 30, 3 * WIDE).astype(np.float32),
+        9,
+        np.zeros(3 * WIDE, np.float32),
+    )
+    if _weft.plan_features(pairs_within_reach):
+        assert "hoisted-broadcasts" in features(pairs_within_reach)
+
+
+def test_a_load_of_an_index_that_the_arm_assigns():
+    @cuda.jit
+    def kernel(x, out):
+        tile = cuda.shared.array(WIDE, np.int32)
+        i = cuda.threadIdx.x
+        tile[i] = x[i]
+        cuda.syncthreads()
+        total = 0
+        for k in range(100):
+            if x[i] > k:
+                at = (7 * k + 3) % WIDE
+                total += tile[at]
+                if total % 2:
+                    total += 5
+        out[i] = total
+
+    x = np.random.default_rng(10).integers(0, 90, WIDE).astype(np.int32)
+    run(kernel, 1, WIDE, x, np.zeros(WIDE, np.int64))
+
+
+@pytest.mark.cpu
+def test_a_load_past_the_end_of_shared_memory_that_no_thread_makes():
+    @cuda.jit
+    def kernel(x, far, out):
+        tile = cuda.shared.array(WIDE, np.float32)
+        i = cuda.threadIdx.x
+        tile[i] = x[i]
+        cuda.syncthreads()
+        total = np.float32(0)
+        for k in range(9):
+            if x[i] > 100:
+                value = tile[far]
+                if value > k:
+                    total += value / x[i]
+            total += k
+        out[i] = total
+
+    run(kernel, 1, WIDE, np.arange(WIDE, dtype=np.float32), 1 << 44, np.zeros(WIDE, np.float32))

@@ -21,9 +21,9 @@ use crate::{
         grid::{merge_blocks, permute_axes, privatize, split_rows, split_warps},
         loops::{coalesce, interchange, lane_arrays, masked_exits, unswitch_signs, version_extent},
         normalize::{
-            assigned_params::copy_assigned_params, broadcasts, if_convert, local_arrays, nest_conditions,
-            normalize_loops, promote_scalars, propagate_flags, rematerialize_predicates, sink_exit_values,
-            speculate_stores, structurize,
+            assigned_params::copy_assigned_params, broadcasts, hoist_broadcasts, if_convert, local_arrays,
+            nest_conditions, normalize_loops, promote_scalars, propagate_flags, rematerialize_predicates,
+            sink_exit_values, speculate_stores, structurize,
         },
         plan_ir::{
             CountMasks, LANES, MAX_SEGMENTS, MergedSize, Plan, Runs, SplitBy, for_each_guard, for_each_segment,
@@ -544,6 +544,15 @@ pub(crate) const PASSES: &[Pass] = &[
         why_here: "after the passes that change accesses; before interchange, which reads which locals are uniform",
     },
     Pass {
+        name: "hoist_broadcasts",
+        stage: Stage::Normalize,
+        optional: true,
+        feature: Some("hoisted-broadcasts"),
+        when: |cx| optimizes_barriers(cx) && !cx.plan.warp_blocks,
+        run: hoist_broadcasts,
+        why_here: "after broadcasts, which makes the counters of loops with such exits uniform; before interchange",
+    },
+    Pass {
         name: "lane_arrays",
         stage: Stage::Loops,
         optional: true,
@@ -882,6 +891,10 @@ fn unroll_short(cx: &mut Cx) {
 
 fn convert_branches(cx: &mut Cx) {
     if_convert::convert(&cx.plan.module, &mut cx.function, &mut cx.body, cx.options.vectors.masks);
+}
+
+fn hoist_broadcasts(cx: &mut Cx) {
+    hoist_broadcasts::hoist(&cx.plan.module, &mut cx.function, &mut cx.body, form::masks);
 }
 
 fn sink_exit_values(cx: &mut Cx) {

@@ -3,6 +3,7 @@
 pub(crate) mod address_difference;
 pub(crate) mod affine_bounds;
 pub(crate) mod array_elements;
+pub(crate) mod barrier_intervals;
 pub(crate) mod block_uniformity;
 pub(crate) mod candidates;
 pub(crate) mod dependence;

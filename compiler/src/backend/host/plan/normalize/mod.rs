@@ -2,6 +2,7 @@
 
 pub(crate) mod assigned_params;
 pub(crate) mod broadcasts;
+pub(crate) mod hoist_broadcasts;
 pub(crate) mod if_convert;
 pub(crate) mod local_arrays;
 pub(crate) mod nest_conditions;

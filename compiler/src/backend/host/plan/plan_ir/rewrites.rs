@@ -29,6 +29,7 @@ pub(crate) const ALL: &[&str] = &[
     "group-leaders",
     "guard-normalization",
     "guarded-region",
+    "hoisted-broadcasts",
     "if-conversion",
     "inlined-barrier-functions",
     "known-row-length",

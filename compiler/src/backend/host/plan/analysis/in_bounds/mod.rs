@@ -39,7 +39,7 @@ use crate::{
 /// The maximum number of accesses that a load is compared with.
 const MAX_ACCESSES: usize = 16;
 
-/// Loads in the arms of branches that only assign locals.
+/// Loads in the assignments at the start of the arms of branches.
 #[derive(Debug, Default)]
 pub(crate) struct SpeculativeLoads {
     /// Those that are in bounds whether the branch's condition holds or not.
@@ -133,13 +133,10 @@ impl Loads<'_> {
 
     fn branch(&mut self, cond: ExprId, then: &[Stmt], otherwise: &[Stmt]) {
         let implied = self.implied(cond);
-        let mut only_assigns = true;
-        for stmt in then.iter().chain(otherwise) {
-            only_assigns &= matches!(stmt.kind, StmtKind::Assign(..));
-        }
-        if only_assigns {
-            self.scope(|loads| loads.speculate(then));
-            self.scope(|loads| loads.speculate(otherwise));
+        for arm in [then, otherwise] {
+            if self.loads_at_start(arm) {
+                self.scope(|loads| loads.speculate(arm));
+            }
         }
         for (arm, facts) in [(then, &implied.holds), (otherwise, &implied.fails)] {
             self.scope(|loads| {
@@ -157,7 +154,17 @@ impl Loads<'_> {
         }
     }
 
-    /// Finds the loads of an arm that are in bounds without its condition.
+    /// Whether an arm begins with assignments of which one has a load.
+    fn loads_at_start(&self, arm: &[Stmt]) -> bool {
+        let mut loads = false;
+        for stmt in arm {
+            let StmtKind::Assign(_, value) = stmt.kind else { break };
+            for_each_expr(self.function, value, &mut |id| loads |= matches!(self.function.class(id), Class::Load(_)));
+        }
+        loads
+    }
+
+    /// Finds the loads of the assignments at the start of an arm that are in bounds without its condition.
     fn speculate(&mut self, arm: &[Stmt]) {
         for stmt in arm {
             let StmtKind::Assign(local, value) = stmt.kind else { return };
