@@ -164,6 +164,11 @@ pub(super) fn has_masks(cpu: &HostCpu) -> bool {
     masks(planned(cpu).1)
 }
 
+/// Whether the planned CPU has masked vector loads and stores for elements of four and eight bytes.
+pub(super) fn has_word_masks(cpu: &HostCpu) -> bool {
+    has(planned(cpu).1, "+avx2")
+}
+
 fn masks(features: &str) -> bool {
     has(features, "+avx512bw") && has(features, "+avx512vl")
 }

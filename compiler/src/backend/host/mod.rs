@@ -142,7 +142,7 @@ pub(super) fn plan_trace(module: &Module, options: &Options, cpu: &HostCpu, pass
 
 /// The CPU properties that plans depend on.
 fn vectors(cpu: &HostCpu) -> Vectors {
-    Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu) }
+    Vectors { pairs: cpu::multiplies_in_pairs(cpu), masks: cpu::has_masks(cpu), word_masks: cpu::has_word_masks(cpu) }
 }
 
 /// A compiled kernel.
@@ -304,7 +304,7 @@ fn compile(module: &Module, options: &Options, keep: Keep, cpu: &HostCpu) -> Res
         machine.prepare(&llvm_module);
         let types = Types { context, spaces: SPACES, halves: Halves::Bits { f16c: cpu::converts_halves(cpu) } };
         let cx = ModuleContext::new(types, &llvm_module, emitted, options, Library::Libclc, None);
-        let parallel = Parallel::new(context, cpu::has_masks(cpu))?;
+        let parallel = Parallel::new(context, vectors(cpu))?;
         if recorder.is_some() {
             inline_checks::link(&cx, &machine)?;
         }

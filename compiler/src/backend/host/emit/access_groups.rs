@@ -27,7 +27,10 @@ use inkwell::{
     values::{AsValueRef, InstructionOpcode, InstructionValue},
 };
 
-use crate::backend::llvm::{Result, internal};
+use crate::backend::{
+    host::plan::Vectors,
+    llvm::{Result, internal},
+};
 
 /// The bitcode of a module that contains only the named metadata `weft.access`. Its operand is an access group: a
 /// distinct node without operands, which LLVM's C interface cannot create.
@@ -62,13 +65,13 @@ pub(crate) struct Parallel<'ctx> {
     group: LLVMMetadataRef,
     access_kind: u32,
     loop_kind: u32,
-    /// Whether the CPU has masked vector loads and stores for all element types.
-    pub masks: bool,
+    /// The vector properties of the planned CPU.
+    pub vectors: Vectors,
 }
 
 impl<'ctx> Parallel<'ctx> {
     /// Creates the access group.
-    pub(crate) fn new(context: &'ctx Context, masks: bool) -> Result<Self> {
+    pub(crate) fn new(context: &'ctx Context, vectors: Vectors) -> Result<Self> {
         let raw = context.as_ctx_ref();
         // SAFETY: the bytes are static, and the whole module is read from them below.
         let buffer =
@@ -91,7 +94,7 @@ impl<'ctx> Parallel<'ctx> {
         let group = unsafe { LLVMValueAsMetadata(operand) };
         let access_kind = context.get_kind_id("llvm.access.group");
         let loop_kind = context.get_kind_id("llvm.loop");
-        Ok(Self { context, group, access_kind, loop_kind, masks })
+        Ok(Self { context, group, access_kind, loop_kind, vectors })
     }
 
     /// Annotates a thread loop: whether its accesses are parallel, and how LLVM compiles it. The loop consists of all

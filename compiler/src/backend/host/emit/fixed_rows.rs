@@ -67,7 +67,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         if is_other || !segment.parallel {
             return None;
         }
-        let whole = |body: &[Stmt]| fixed_rows::whole(self.plan, segment, body, width).filter(|_| self.parallel.masks);
+        let whole = |body: &[Stmt]| fixed_rows::whole(self.plan, segment, body, (width, self.parallel.vectors));
         let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
         let body = match segment.steady_state() {
             Some(steady_state) => Body::Specialized(steady_state, whole(&steady_state.body)?),

@@ -139,9 +139,9 @@ impl Found<'_> {
         self.add("scattered-stores", segment.scatters);
         let is_rewritten = self.plan.has_barriers && !self.plan.warp_blocks;
         self.add("prefetch-next-block", is_rewritten && !streams(self.plan, segment, &segment.body).is_empty());
-        if let (Some(width), true) = (self.plan.row_width, self.vectors.masks) {
+        if let Some(width) = self.plan.row_width {
             let bodies = [Some(&segment.body), segment.steady_state().map(|steady_state| &steady_state.body)];
-            let is_whole = |body: &Block| fixed_rows::whole(self.plan, segment, body, width).is_some();
+            let is_whole = |body: &Block| fixed_rows::whole(self.plan, segment, body, (width, self.vectors)).is_some();
             let has_bounds = segment.guard.as_ref().is_some_and(|guard| !guard.ranges.is_empty());
             let is_whole = has_bounds && bodies.into_iter().flatten().any(is_whole);
             self.add("masked-known-row", is_whole);

@@ -48,7 +48,7 @@ fn plan() -> Plan {
 }
 
 fn strips() -> Plan {
-    let vectors = Vectors { pairs: false, masks: true };
+    let vectors = Vectors { pairs: false, masks: true, word_masks: true };
     Plan::of(&module(STRIPS, "void(float32[:, ::1], float32[::1])"), true, vectors, false).expect("a valid plan")
 }
 

@@ -20,7 +20,8 @@
 //! - In a shared array, each thread of the row has its own element in one row of the array (`in_one_row`). The segment
 //!   stores to an array once, after all its loads from shared memory.
 //!
-//! Pays for short bodies without loops. Rows with bounds also require a CPU with masked vectors.
+//! Pays for short bodies without loops. Rows with bounds also require a CPU with masked vectors, or, for bodies
+//! that load words and store to shared memory only, masked loads of words (AVX2).
 
 use std::{cell::Cell, collections::HashSet};
 
@@ -28,7 +29,7 @@ use crate::{
     analysis::base,
     backend::host::plan::{
         analysis::strides::{Form, Forms},
-        plan_ir::{Plan, Runs, Segment},
+        plan_ir::{Plan, Runs, Segment, Vectors},
     },
     ir::{
         Align, Arith, Base, BinaryOp, Class, CompareOp, ExprId, ExprKind, Function, Leaf, LocalId, SharedId, Space,
@@ -73,7 +74,7 @@ pub(crate) struct Whole {
 
 /// How all threads of a row of `width` run a body that only some of them execute. Threads outside the bounds store the
 /// old value in the segment's unconditional shared stores. `None` where this is not legal.
-pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -> Option<Whole> {
+pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], (width, vectors): (u64, Vectors)) -> Option<Whole> {
     let jumps = [&segment.on_return, &segment.on_break, &segment.on_continue];
     let stays = segment.active.is_none() && jumps.iter().all(|masks| masks.is_empty());
     if !stays || segment.runs != Runs::EachThread || !segment.parallel {
@@ -84,6 +85,9 @@ pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -
     let rows = Rows { plan, function, width };
     let is_harmless = |local: LocalId| plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value));
     if one || !is_short(function, body) || !segment.recompute.iter().all(|&local| is_harmless(local)) {
+        return None;
+    }
+    if !vectors.masks && !(vectors.word_masks && loads_words(function, body)) {
         return None;
     }
     let mut whole = Whole { first: harmless(plan, body), loads: Vec::new() };
@@ -127,6 +131,27 @@ pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], width: u64) -
         }
     }
     Some(whole)
+}
+
+/// `true` if all loads are of elements of four or eight bytes, and no store is to be masked: AMD's CPUs without AVX-512
+/// run a masked store as microcode.
+fn loads_words(function: &Function, body: &[Stmt]) -> bool {
+    let is_word = |pointer: ExprId| match function.exprs[pointer].ty {
+        Type::Ptr(element, _) => [4, 8].contains(&element.size_bytes()),
+        Type::Scalar(_) => false,
+    };
+    let mut words = true;
+    for_each_stmt(body, &mut |stmt| {
+        if let StmtKind::Store { pointer, .. } = stmt.kind {
+            words &= may_be_shared(function, pointer);
+        }
+        for_each_expr_of_stmt(function, &stmt.kind, &mut |id| {
+            if let Class::Load(pointer) = function.class(id) {
+                words &= is_word(pointer);
+            }
+        });
+    });
+    words
 }
 
 /// `true` if the statements of a branch only assign locals, and store to memory that is not shared.

@@ -22,11 +22,13 @@ pub(crate) struct Vectors {
     pub pairs: bool,
     /// It has masked loads and stores for all element types.
     pub masks: bool,
+    /// It has masked loads and stores for elements of four and eight bytes.
+    pub word_masks: bool,
 }
 
 impl Vectors {
     /// No property: valid for every CPU.
-    pub(crate) const PLAIN: Self = Self { pairs: false, masks: false };
+    pub(crate) const PLAIN: Self = Self { pairs: false, masks: false, word_masks: false };
 }
 
 /// The most threads of a merged block without context arrays and masks.
