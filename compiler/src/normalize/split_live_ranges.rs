@@ -37,9 +37,14 @@ pub(crate) fn split(function: &mut Function, body: &mut Block) {
     for_each_stmt(body, &mut |stmt| stmt.kind.assigned().iter().for_each(|local| counts[local.index()] += 1));
     let several = function.locals.iter().map(|(local, _)| local).filter(|local| counts[local.index()] > 1);
     for local in several.collect::<Vec<_>>() {
-        if !function.params.contains(&local) && may_split(function, body, local) {
-            Split { function, local, is_first: true }.list(body);
-        }
+        split_one(function, body, local);
+    }
+}
+
+/// Splits the live range of one local.
+pub(crate) fn split_one(function: &mut Function, body: &mut Block, local: LocalId) {
+    if !function.params.contains(&local) && may_split(function, body, local) {
+        Split { function, local, is_first: true }.list(body);
     }
 }
 

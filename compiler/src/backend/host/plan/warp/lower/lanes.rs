@@ -63,9 +63,7 @@ impl Site<'_> {
             });
             this.leave_to_all(array, total);
         });
-        let mut make = self.make();
-        let thread = make.thread();
-        let value = make.cell_of(array, elem, thread);
+        let value = self.of_warp(array, elem);
         self.push(StmtKind::Assign(result, value));
     }
 
@@ -198,9 +196,10 @@ impl Site<'_> {
         let then = self.out.split_off(before);
         let cond = self.make().is_first_lane();
         self.push(StmtKind::If { cond, then, otherwise: Block::new() });
-        let mut make = self.make();
-        let thread = make.thread();
-        let reduced = make.cell_of(array, elem, thread);
+        let reduced = self.of_warp(array, elem);
         self.push(StmtKind::Assign(value, reduced));
+        if self.cells.warp_blocks {
+            self.cells.reduced.push(value);
+        }
     }
 }

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A value that is computed once for a warp is stored to the cells of all its lanes, so that the threads of a row load
-//! a row of cells. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
+//! a row of cells. If each warp is a block, it is stored to the first lane's cell, and loaded once for the block: the
+//! value is uniform, and so is what the program computes from it. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
 //! itself.
 //!
 //! Each thread writes only its own cells, or, in a reduction, those of the lanes in its mask. Lanes at other positions,
@@ -38,6 +39,7 @@ use crate::{
         Align, BinaryOp, Block, CompareOp, Const, ExprId, ExprKind, Function, Local, LocalId, LocalKind, Module, Op,
         SharedArray, SharedId, SharedKind, Shuffle, Space, Stmt, StmtKind, SyncScope, Type, Vote, for_each_stmt,
     },
+    normalize::split_live_ranges,
     source::Span,
 };
 
@@ -58,6 +60,8 @@ pub(crate) struct Cells {
     operands: Vec<(Scalar, SharedId)>,
     /// By the local's index: how often the kernel mentions it; empty on fibers.
     mentions: Vec<u32>,
+    /// The locals that butterflies reduce, where each warp is a block.
+    reduced: Vec<LocalId>,
 }
 
 /// Whether an operation exchanges values between the lanes of a warp, unlike a barrier.
@@ -100,6 +104,10 @@ pub(crate) fn lower_for_loops(module: &mut Module, function: &mut Function, body
     cells.mentions = butterfly::mentions(function, body);
     cells.lower(module, function, body);
     cells.clear(function, body);
+    // Each of them varies before its reduction, and is uniform after it.
+    for local in cells.reduced {
+        split_live_ranges::split_one(function, body, local);
+    }
 }
 
 impl Cells {
@@ -112,6 +120,7 @@ impl Cells {
             bits: [None; 2],
             operands: Vec::new(),
             mentions: Vec::new(),
+            reduced: Vec::new(),
         }
     }
 
@@ -293,6 +302,7 @@ impl Site<'_> {
         let array = self.cells.of_values(self.module, elem, self.span);
         let mask = self.assigned("mask", mask);
         let known = self.function.int(by).map(|by| by & (LANES - 1));
+        let is_whole = self.function.int(width) == Some(LANES);
         let mut make = self.make();
         let lanes = make.int(LANES - 1);
         let by = make.binary(BinaryOp::And, by, lanes);
@@ -340,6 +350,13 @@ impl Site<'_> {
                 let is_in = make.compare(CompareOp::Le, other, end);
                 let there = self.exchanged((array, elem), by, known);
                 self.make().select(is_in, there, own)
+            }
+            Shuffle::Index if make.warp_blocks && legal!("lower_warps.whole-warp", is_whole) => {
+                // `by` is less than 32.
+                let by = make.read(by);
+                let thread = make.wide(by);
+                let there = make.cell_of(array, elem, thread);
+                self.broadcast(there)
             }
             Shuffle::Index => {
                 let lane = make.lane();
@@ -425,9 +442,9 @@ impl Site<'_> {
             });
             for (array, local) in arrays.into_iter().zip(&mut found) {
                 let Some(array) = array else { continue };
+                let bits = self.of_warp(array, Scalar::I32);
                 let mut make = self.make();
-                let thread = make.thread();
-                let (bits, of) = (make.cell_of(array, Scalar::I32, thread), make.read(mask));
+                let of = make.read(mask);
                 let bits = make.binary(BinaryOp::And, bits, of);
                 *local = self.assigned("lanes", bits);
             }
@@ -474,16 +491,37 @@ impl Site<'_> {
         bits
     }
 
-    /// Stores a value into the cells of all lanes of a warp, in the code of its first thread.
+    /// Stores a value of a warp for all its lanes, in the code of its first thread. [`Self::of_warp`] loads it.
     pub(crate) fn leave_to_all(&mut self, array: SharedId, value: LocalId) {
         let Some(elem) = self.function.locals[value].ty.scalar() else { return };
-        for lane in 0..LANES {
+        let cells = if self.cells.warp_blocks { 1 } else { LANES };
+        for lane in 0..cells {
             let mut make = self.make();
             let thread = make.thread();
             let index = make.shifted(thread, LANES + lane);
             let (pointer, value) = (make.cell(array, elem, index), make.read(value));
             self.push(StmtKind::Store { pointer, value, align: Align::Natural });
         }
+    }
+
+    /// The value of a warp that its first thread has stored, in the code of each thread.
+    pub(crate) fn of_warp(&mut self, array: SharedId, elem: Scalar) -> ExprId {
+        let mut make = self.make();
+        if !make.warp_blocks {
+            let thread = make.thread();
+            return make.cell_of(array, elem, thread);
+        }
+        let first = make.first_thread();
+        let value = make.cell_of(array, elem, first);
+        self.broadcast(value)
+    }
+
+    /// Assigns a load from a uniform address to a local, which is uniform: the cell is not written before the next
+    /// barrier.
+    fn broadcast(&mut self, load: ExprId) -> ExprId {
+        let local = self.assigned("of_warp", load);
+        self.function.locals[local].broadcast = true;
+        self.make().read(local)
     }
 
     /// On fibers, waits until all lanes of the mask have read the cells, and then clears the thread's cell of `here`.
