@@ -10,8 +10,10 @@
  *
  * Converted are branches of thread loops whose arms have a few independent accesses, and cheap operations, only.
  * Branches with a condition that does not change in the loop remain, as do those with contiguous accesses only, of
- * which this would make gathers, and those with an access to one element, which is no gather before. */
+ * which this would make gathers, and those with an access to one element, which is no gather before. A load of one
+ * element that is in bounds in any case, such as one of shared memory, becomes unconditional. */
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Analysis/Loads.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -136,10 +138,17 @@ private:
         end = first;
       }
       if (arms.empty() || !pays(arms, loop)) continue;
-      convert(*branch, arms, *end);
+      convert(*branch, arms, *end, loop);
       return true;
     }
     return false;
+  }
+
+  /* Whether an access is a load of one element that is in bounds for all threads. */
+  bool is_uniform_load(const Instruction &access, const Loop &loop) const {
+    auto *load = dyn_cast<LoadInst>(&access);
+    return load && loop.isLoopInvariant(load->getPointerOperand()) &&
+           isDereferenceableAndAlignedPointer(load->getPointerOperand(), load->getType(), load->getAlign(), layout);
   }
 
   bool pays(ArrayRef<BasicBlock *> arms, const Loop &loop) const {
@@ -148,6 +157,7 @@ private:
     for (const BasicBlock *arm : arms)
       for (const Instruction &instruction : *arm) {
         const Value *pointer = getLoadStorePointerOperand(&instruction);
+        if (is_uniform_load(instruction, loop)) continue;
         if (pointer && loop.isLoopInvariant(pointer)) return false;
         some |= unmasked.contains(&instruction);
         (is_access(instruction) ? accesses : operations)++;
@@ -166,7 +176,7 @@ private:
     return known;
   }
 
-  void convert(BranchInst &branch, ArrayRef<BasicBlock *> arms, BasicBlock &end) {
+  void convert(BranchInst &branch, ArrayRef<BasicBlock *> arms, BasicBlock &end, const Loop &loop) {
     BasicBlock &block = *branch.getParent();
     IRBuilder<> builder(&branch);
     Value *condition = branch.getCondition();
@@ -179,7 +189,7 @@ private:
       for (Instruction &instruction : make_early_inc_range(*arm)) {
         if (instruction.isTerminator()) continue;
         instruction.moveBefore(branch.getIterator());
-        if (!is_access(instruction)) continue;
+        if (!is_access(instruction) || is_uniform_load(instruction, loop)) continue;
         builder.SetInsertPoint(&instruction);
         unsigned operand = isa<LoadInst>(instruction) ? 0 : 1;
         Value *pointer = instruction.getOperand(operand);

@@ -125,6 +125,22 @@ fn declare_with<'ctx>(
     value
 }
 
+/// Annotates the scratch parameter of a function with the bytes that a load may read without a condition.
+pub(crate) fn annotate_scratch(
+    context: &inkwell::context::Context,
+    value: FunctionValue<'_>,
+    param: u32,
+    offsets: &Offsets,
+) {
+    use inkwell::attributes::{Attribute, AttributeLoc};
+    // Without bytes there is nothing to annotate, and LLVM rejects zero.
+    if offsets.dynamic_offset > 0 {
+        let kind = Attribute::get_named_enum_kind_id("dereferenceable");
+        let attribute = context.create_enum_attribute(kind, offsets.dynamic_offset);
+        value.add_attribute(AttributeLoc::Param(param), attribute);
+    }
+}
+
 /// The values that the function reads first.
 struct Start<'ctx> {
     frame: Frame<'ctx>,
@@ -151,6 +167,8 @@ pub(crate) fn emit<'ctx>(
     (parallel, recorder): (&Parallel<'ctx>, Option<&Recorder<'_>>),
 ) -> Result<()> {
     let function = &plan.module.functions[plan.kernel];
+    // The last parameters are the scratch memory and the context.
+    annotate_scratch(cx.types.context, value, value.count_params() - 2, offsets);
     let allocas = cx.types.context.create_builder();
     allocas.position_at_end(cx.types.context.append_basic_block(value, "entry"));
     let body = cx.types.context.append_basic_block(value, "start");

@@ -18,6 +18,7 @@ use crate::{
     backend::{
         host::{
             emit::{
+                entry::annotate_scratch,
                 kernel::{Carried, KernelEmitter},
                 position::{Frame, fields},
                 state::HostHooks,
@@ -59,6 +60,7 @@ impl<'ctx> KernelEmitter<'_, 'ctx> {
         value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(noalias, 0));
         let align = Attribute::get_named_enum_kind_id("align");
         value.add_attribute(AttributeLoc::Param(scratch), cx.types.context.create_enum_attribute(align, 64));
+        annotate_scratch(cx.types.context, value, scratch, self.offsets);
         self.emitter.builder.build_call(value, &args, "")?;
         if self.goes_on_for_long(segment) {
             self.hooks.look_up(&self.emitter)?;
