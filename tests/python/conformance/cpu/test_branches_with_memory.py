@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import run
+from harness import launch, run
 from weft import cuda
 
 
@@ -93,3 +93,40 @@ def early(x, n, offset, out):
 @pytest.mark.parametrize("offset", [0, 1, 16, 63, 64])
 def test_behind_a_return(n, offset):
     run(early, 1, 64, np.arange(64, dtype=np.float32), n, offset, np.zeros(64, np.float32))
+
+
+@cuda.jit
+def enqueue(x, queue, head):
+    counts = cuda.shared.array(8, np.int32)
+    base = cuda.shared.array(2, np.int32)
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    alive = False
+    if i < x.size:
+        alive = x[i] > 0
+    ballot = cuda.ballot_sync(0xFFFFFFFF, alive)
+    if t % 32 == 0:
+        counts[t // 32] = cuda.popc(ballot)
+    cuda.syncthreads()
+    if t == 0:
+        total = 0
+        for w in range(cuda.blockDim.x // 32):
+            count = counts[w]
+            counts[w] = total
+            total += count
+        base[0] = cuda.atomic.add(head, 0, total)
+        base[1] = 3
+    cuda.syncthreads()
+    if alive:
+        at = base[0] + counts[t // 32] + cuda.popc(ballot & ((1 << (t % 32)) - 1))
+        queue[at] = x[i] * base[1]
+
+
+@pytest.mark.parametrize("size", [1, 100, 500])
+def test_a_queue_whose_blocks_share_a_base(size):
+    x = np.random.default_rng(size).integers(-50, 50, size, dtype=np.int32)
+    queue, head = np.zeros(size, np.int32), np.zeros(1, np.int32)
+    run(enqueue, 1, 256, x[:256].copy(), queue, head)
+    results = launch(enqueue, 4, 128, x, queue, head)
+    assert results[2][0] == (x > 0).sum()
+    np.testing.assert_array_equal(np.sort(results[1][results[1] > 0]), np.sort(x[x > 0] * 3))
