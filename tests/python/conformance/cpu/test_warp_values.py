@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from harness import launch, run
 from weft import cuda
-from weft.cuda import cg
 
 FULL = 0xFFFFFFFF
 
@@ -64,43 +63,45 @@ def test_a_local_before_and_after_its_butterfly():
 def test_the_value_of_one_lane(same):
     @cuda.jit
     def kernel(x, lanes, out):
-        i = cuda.grid(1)
+        row = cuda.grid(1) // 32
+        own = cuda.laneid
         total = np.float32(0)
-        last = x[i]
+        last = x[row, own]
         for k in range(4):
-            lane = lanes[k] if same else (lanes[k] + i) % 32
-            v = cuda.shfl_sync(FULL, x[i] + k, lane)
+            lane = lanes[k] if same else (lanes[k] + own) % 32
+            v = cuda.shfl_sync(FULL, x[row, own] + k, lane)
             w = cuda.shfl_sync(FULL, last, (lane + 1) % 32)
             total = total * 3 + v + w
             last = v - last
-        out[i] = total
+        out[row, own] = total
 
-    run(kernel, 2, 64, values(4, 128), np.array([0, 31, 7, 40]), np.zeros(128, np.float32))
+    run(kernel, 2, 64, values(4, 4, 32), np.array([0, 31, 7, 40]), np.zeros((4, 32), np.float32))
 
 
 def test_the_value_of_one_lane_of_a_tile():
     @cuda.jit
     def kernel(x, out):
-        tile = cg.tiled_partition(cg.this_thread_block(), 16)
-        i = cuda.grid(1)
+        row = cuda.grid(1) // 32
+        lane = cuda.laneid
         total = np.float32(0)
         for k in range(5):
-            total = total * 2 + tile.shfl(x[i] + k, 3 * k)
-        out[i] = total
+            total = total * 2 + cuda.shfl_sync(FULL, x[row, lane] + k, 3 * k, 16)
+        out[row, lane] = total
 
-    x = values(5, 128)
+    x = values(5, 4, 32)
     expected = np.zeros((8, 1), np.float32)
     for k in range(5):
         expected = expected * 2 + x.reshape(8, 16)[:, 3 * k, None] + np.float32(k)
-    _, out = launch(kernel, 2, 64, x, np.zeros(128, np.float32))
-    np.testing.assert_array_equal(out, np.repeat(expected, 16))
+    _, out = launch(kernel, 2, 64, x, np.zeros((4, 32), np.float32))
+    np.testing.assert_array_equal(out.reshape(8, 16), np.repeat(expected, 16, axis=1))
 
 
 def test_votes_that_end_a_loop():
     @cuda.jit
     def kernel(x, out, rounds):
-        i = cuda.grid(1)
-        v = x[i]
+        row = cuda.grid(1) // 32
+        lane = cuda.laneid
+        v = x[row, lane]
         n = 0
         while cuda.any_sync(FULL, v > 0):
             bits = cuda.ballot_sync(FULL, v > 3)
@@ -110,10 +111,10 @@ def test_votes_that_end_a_loop():
             n += 1
             if cuda.all_sync(FULL, v < 2):
                 break
-        out[i] = v
-        rounds[i] = n
+        out[row, lane] = v
+        rounds[row, lane] = n
 
-    run(kernel, 3, 64, values(6, 192), np.zeros(192, np.float32), np.zeros(192, np.int32))
+    run(kernel, 3, 64, values(6, 6, 32), np.zeros((6, 32), np.float32), np.zeros((6, 32), np.int32))
 
 
 def test_votes_of_the_lanes_that_are_left():
@@ -144,13 +145,15 @@ def test_votes_of_some_lanes():
 def test_integer_reductions():
     @cuda.jit
     def kernel(x, out):
-        i = cuda.grid(1)
+        row = cuda.grid(1) // 32
+        lane = cuda.laneid
         total = 0
         for k in range(3):
-            total = total * 2 + cuda.reduce_add_sync(FULL, x[i] + k) - cuda.reduce_min_sync(FULL, x[i] * k)
-        out[i] = total + cuda.laneid
+            mine = x[row, lane]
+            total = total * 2 + cuda.reduce_add_sync(FULL, mine + k) - cuda.reduce_min_sync(FULL, mine * k)
+        out[row, lane] = total + lane
 
-    run(kernel, 2, 64, values(9, 128).astype(np.int32), np.zeros(128, np.int32))
+    run(kernel, 2, 64, values(9, 4, 32).astype(np.int32), np.zeros((4, 32), np.int32))
 
 
 def test_a_branch_that_only_some_warps_take():
