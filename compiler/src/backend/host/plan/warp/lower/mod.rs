@@ -15,8 +15,8 @@
 //!
 //! A value that is computed once for a warp is stored to the cells of all its lanes, so that the threads of a row load
 //! a row of cells. If each warp is a block, it is stored to the first lane's cell, and loaded once for the block: the
-//! value is uniform, and so is what the program computes from it. On fibers, only the lanes of the mask wait for each other, so each lane reads the 32 cells of `here`
-//! itself.
+//! value is uniform, and so is what the program computes from it. On fibers, only the lanes of the mask wait for each
+//! other, so each lane reads the 32 cells of `here` itself.
 //!
 //! Each thread writes only its own cells, or, in a reduction, those of the lanes in its mask. Lanes at other positions,
 //! with other masks, are therefore not disturbed. The cell `here` of a lane that is not present is 0, because it
