@@ -30,6 +30,7 @@ const LIBCLC: &[(&str, &[&str])] = &[
 /// Parts of LLVM that its C interface lacks. They are compiled together, so names in their anonymous namespaces differ.
 const CPP: &[&str] = &[
     "src/backend/llvm/gate.cpp",
+    "src/backend/host/address_bases.cpp",
     "src/backend/host/gathers.cpp",
     "src/backend/host/blended_stores.cpp",
     "src/backend/host/bytes.cpp",

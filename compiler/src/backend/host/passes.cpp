@@ -1,5 +1,5 @@
-/* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own, and
- * of those around vectorized loops.
+/* LLVM's passes over a module for a CPU, without runtime unrolling of the loops that each thread runs on its own, of
+ * those around vectorized loops, and of the remainders of these.
  *
  * If the trip count of a loop is only known at run time, LLVM unrolls a short body by a factor and adds a remainder
  * loop. Thread loops are long and profit. A sequential loop of the program that remains inside a thread loop has few
@@ -39,24 +39,55 @@ bool has_vectors(const llvm::Loop &loop) {
   return false;
 }
 
+/* Whether a loop runs the last iterations of a vectorized one: fewer than a vector has lanes. */
+bool is_remainder(const llvm::Loop &loop) {
+  return llvm::getBooleanLoopAttribute(&loop, "llvm.loop.isvectorized") && !has_vectors(loop);
+}
+
 /* Whether LLVM has vectorized a loop inside this one and left a scalar loop for its last iterations. A vector loop
  * without such a remainder has a constant trip count. It is often unrolled completely, so the loop around it is an
  * innermost one then, and profits from unrolling. */
 bool has_remainder(const llvm::Loop &loop) {
-  return llvm::any_of(loop.getLoopsInPreorder(), [&](const llvm::Loop *inner) {
-    return inner != &loop && llvm::getBooleanLoopAttribute(inner, "llvm.loop.isvectorized") && !has_vectors(*inner);
-  });
+  return llvm::any_of(loop.getLoopsInPreorder(),
+                      [&](const llvm::Loop *inner) { return inner != &loop && is_remainder(*inner); });
 }
 
-/* Disables runtime unrolling of loops around vectorized ones with remainders, and of the program's innermost loops
- * that are not vectorized. LLVM would copy the vector loop, its epilogue and its remainder, for example in a loop over
- * the rows of a block. */
+/* The instructions of a loop. */
+size_t size_of(const llvm::Loop &loop) {
+  size_t size = 0;
+  for (const llvm::BasicBlock *block : loop.blocks()) size += block->size();
+  return size;
+}
+
+/* Instructions of a vector loop over the lanes of a strip that is unrolled like others. */
+constexpr size_t short_lanes = 200;
+
+/* Whether a vector loop over the lanes of a strip is long. Its few iterations are not unrolled: the copies would not be
+ * faster, and take several times as long to compile. */
+bool is_long_strip(const llvm::Loop &loop) {
+  return llvm::getBooleanLoopAttribute(&loop, "llvm.loop.unroll.full") && has_vectors(loop) &&
+         size_of(loop) > short_lanes;
+}
+
+/* Replaces the unrolling that a loop's metadata wants. */
+void roll(llvm::Loop &loop) {
+  llvm::LLVMContext &context = loop.getHeader()->getContext();
+  llvm::MDNode *no = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  loop.setLoopID(llvm::makePostTransformationMetadata(context, loop.getLoopID(), {"llvm.loop.unroll."}, {no}));
+}
+
+/* Disables unrolling of long vector loops over the lanes of strips, and runtime unrolling of the remainders of
+ * vectorized loops, of loops around vectorized ones with remainders, and of the program's innermost loops that are not
+ * vectorized. Around a vectorized loop, LLVM would copy the vector loop, its epilogue and its remainder, for example in
+ * a loop over the rows of a block. */
 void keep_short_loops(llvm::Function &function) {
   llvm::DominatorTree dominators(function);
   llvm::LoopInfo loops(dominators);
   for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
     bool is_short = llvm::getBooleanLoopAttribute(loop, of_program) && loop->isInnermost() && !has_vectors(*loop);
-    if (is_short || has_remainder(*loop))
+    if (is_long_strip(*loop))
+      roll(*loop);
+    else if (is_short || is_remainder(*loop) || has_remainder(*loop))
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
   }
 }
@@ -143,9 +174,8 @@ constexpr size_t short_boundary = 250;
 struct RollBoundaries : llvm::PassInfoMixin<RollBoundaries> {
   llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses) {
     for (llvm::Loop *loop : analyses.getResult<llvm::LoopAnalysis>(function).getLoopsInPreorder()) {
-      size_t size = 0;
-      for (const llvm::BasicBlock *block : loop->blocks()) size += block->size();
-      if (!loop->isInnermost() || size <= short_boundary || !llvm::getBooleanLoopAttribute(loop, of_boundary)) continue;
+      bool is_boundary = loop->isInnermost() && llvm::getBooleanLoopAttribute(loop, of_boundary);
+      if (!is_boundary || size_of(*loop) <= short_boundary) continue;
       llvm::addStringMetadataToLoop(loop, "llvm.loop.vectorize.enable");
       llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.runtime.disable");
     }

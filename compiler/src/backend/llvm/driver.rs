@@ -95,6 +95,12 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     if large {
         shim::split_blocks(cx.module);
     }
+    let keeps_addresses = job.bulk.keeps_addresses(shim::size(cx.module));
+    if keeps_addresses {
+        shim::keep_addresses();
+    } else if !cx.ptx && cx.options.opt {
+        shim::share_bases(cx.module);
+    }
     let llvm = job.keep_llvm.then(|| cx.module.print_to_string().to_string());
     if job.depth_of.is_some() {
         shim::watch_frames(cx.module);
@@ -102,9 +108,6 @@ pub(crate) fn finish(cx: &ModuleContext<'_, '_>, machine: &Machine, job: &Job<'_
     stage::holds(|| shim::size(cx.module));
     if cx.ptx {
         shim::keep_joins();
-    }
-    if job.bulk.keeps_addresses(shim::size(cx.module)) {
-        shim::keep_addresses();
     }
     stage::begin(Stage::Code);
     let code = job.emit.iter().map(|&file_type| machine.emit(cx.module, file_type)).collect::<Result<Vec<_>>>()?;

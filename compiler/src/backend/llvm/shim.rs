@@ -46,6 +46,7 @@ unsafe extern "C" {
     fn weft_narrow_sums(module: LLVMModuleRef);
     fn weft_keep_quotients(module: LLVMModuleRef);
     fn weft_keep_blends(module: LLVMModuleRef);
+    fn weft_share_bases(module: LLVMModuleRef);
     fn weft_size(module: LLVMModuleRef, instructions: *mut u64) -> u64;
     fn weft_narrow_clamps(module: LLVMModuleRef);
     fn weft_narrow_comparisons(module: LLVMModuleRef);
@@ -252,6 +253,12 @@ pub(crate) fn narrow_sums(module: &Module<'_>) {
 pub(crate) fn keep_quotients(module: &Module<'_>) {
     // SAFETY: the module is alive and complete, and no other code uses it.
     unsafe { weft_keep_quotients(module.as_mut_ptr()) };
+}
+
+/// Computes sums that do not change in a loop before it, as bases of addresses.
+pub(crate) fn share_bases(module: &Module<'_>) {
+    // SAFETY: the module is alive and complete, and no other code uses it.
+    unsafe { weft_share_bases(module.as_mut_ptr()) };
 }
 
 /// Prevents LLVM from making masked stores of stores of blended values.

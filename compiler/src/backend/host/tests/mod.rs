@@ -5,6 +5,7 @@ mod barriers;
 mod bounds_checked;
 mod boxes;
 mod calls;
+mod compile_time;
 mod harness;
 mod large;
 mod lockstep;
