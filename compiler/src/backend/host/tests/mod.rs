@@ -1,11 +1,11 @@
 //! Tests of the CPU back end: they inspect the code of kernels, or run kernels and compare the results with plain Rust.
 
 mod accumulated;
+mod address_bases;
 mod barriers;
 mod bounds_checked;
 mod boxes;
 mod calls;
-mod compile_time;
 mod harness;
 mod large;
 mod lockstep;

@@ -1,4 +1,4 @@
-//! Code that takes little time to compile: shared bases of addresses, and long loops that are not unrolled.
+//! Bases of addresses (`host/address_bases.cpp`).
 
 use std::fmt::Write;
 
@@ -34,38 +34,4 @@ fn the_addresses_of_a_loop_have_bases() {
         kernel.launch([4, 1, 1], [32, 1, 1], 0, &[array(&mut x), array(&mut out), Arg::Int(w), Arg::Int(3)]);
         assert_eq!(out, expected, "{w}");
     }
-}
-
-#[test]
-fn few_addresses_are_as_they_were() {
-    let saxpy = "def k(x, y):\n    i = cuda.grid(1)\n    if i < x.size: y[i] += 2 * x[i]\n";
-    assert!(!llvm(saxpy, "void(int64[::1], int64[::1])", "x86-64-v3").contains("%base"));
-}
-
-/// A kernel with divisions before a loop with divergent trip counts.
-fn divisions(count: usize) -> String {
-    let division = "        v = v / (v + 3.0)\n";
-    format!(
-        "
-def k(x, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        v = x[i]
-{}        n = 0
-        while v < x[i] + 8.0 and n < 50:
-            v += v * v
-            n += 1
-        out[i] = v + n
-",
-        division.repeat(count)
-    )
-}
-
-#[test]
-fn long_loops_over_lanes_are_not_unrolled() {
-    let copies = |count| {
-        let llvm = llvm(&divisions(count), "void(float64[::1], float64[::1])", "x86-64-v3");
-        llvm.matches("fdiv <4 x double>").count() / count
-    };
-    assert!(copies(120) < copies(4));
 }
