@@ -9,12 +9,17 @@ use super::{
     arrays::{Arrays, Memory},
     build::is_float,
     shadow::Strides,
-    tape::{Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value},
+    tape::{
+        Branch, Carried, Definition, Event, List, Node, Repeat, Values, for_each_event, for_each_use, for_each_value,
+    },
 };
 use crate::{
     analysis::{any_expr, same},
-    ir::{Arith, BinaryOp, Class, CompareOp, Const, ExprId, Function, Leaf, LocalId, MathFn, UnaryOp},
+    ir::{Arith, BinaryOp, Class, CompareOp, Const, ExprId, ExprKind, Function, Leaf, LocalId, MathFn, UnaryOp},
 };
+
+/// The deepest expressions that are compared, with the values in them.
+const DEEPEST: usize = 12;
 
 /// The whole tape, for questions about a loop.
 #[derive(Clone, Copy)]
@@ -52,11 +57,16 @@ impl Tape<'_> {
     /// The running maximum or minimum that a loop carries.
     pub(super) fn extreme(self, repeat: &Repeat, carried: &Carried) -> Option<Extreme> {
         let &Carried { init: Some(_), header, next } = carried else { return None };
-        let Some(&Definition::Expr(id, _)) = self.definitions.get(&next) else { return None };
-        let (is_max, a, b) = match self.function.class(id) {
-            Class::Arith(Arith::Binary(BinaryOp::Max, a, b)) => (true, a, b),
-            Class::Arith(Arith::Binary(BinaryOp::Min, a, b)) => (false, a, b),
-            Class::Arith(_) | Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => return None,
+        let branch = repeat.body.iter().find_map(|node| self.updated_in(node, next));
+        let (is_max, a, b) = if let Some(branch) = branch {
+            self.compared(repeat, branch, header, next)?
+        } else {
+            let Some(&Definition::Expr(id, _)) = self.definitions.get(&next) else { return None };
+            match self.function.class(id) {
+                Class::Arith(Arith::Binary(BinaryOp::Max, a, b)) => (true, a, b),
+                Class::Arith(Arith::Binary(BinaryOp::Min, a, b)) => (false, a, b),
+                Class::Arith(_) | Class::Leaf(_) | Class::Address { .. } | Class::Load(_) => return None,
+            }
         };
         let is_header = |operand| self.function.local(operand) == Some(header);
         let term = match (is_header(a), is_header(b)) {
@@ -71,8 +81,82 @@ impl Tape<'_> {
         for_each_use(self.function, &repeat.body, &mut count);
         repeat.carried.iter().for_each(|carried| count(carried.next));
         let is_once = repeat.body.iter().any(|node| matches!(node, Node::Define { to, .. } if *to == next));
-        let is_alone = inside == 1 && is_once && self.uses.get(&next) == Some(&1);
+        // A branch compares the variable, and leaves it as it is.
+        let own = if branch.is_some() { 2 } else { 1 };
+        let is_alone = inside == own && (is_once || branch.is_some()) && self.uses.get(&next) == Some(&1);
         (is_alone && is_float(self.function.locals[header].ty)).then_some(Extreme { header, next, term, is_max })
+    }
+
+    /// The branch of a node that assigns a value.
+    fn updated_in(self, node: &Node, next: LocalId) -> Option<&Branch> {
+        let Node::If(branch) = node else { return None };
+        branch.joins.iter().any(|join| join.to == next).then_some(branch)
+    }
+
+    /// Whether `if x > m { m = x }` finds a maximum, and the operands of the comparison. Nothing else that the branch
+    /// computes has a derivative.
+    fn compared(
+        self,
+        repeat: &Repeat,
+        branch: &Branch,
+        header: LocalId,
+        next: LocalId,
+    ) -> Option<(bool, ExprId, ExprId)> {
+        let Class::Arith(Arith::Compare(op, a, b)) = self.function.class(branch.cond) else { return None };
+        let is_greater = match op {
+            CompareOp::Gt | CompareOp::Ge => true,
+            CompareOp::Lt | CompareOp::Le => false,
+            CompareOp::Eq | CompareOp::Ne => return None,
+        };
+        let is_second = self.function.local(b) == Some(header);
+        let join = branch.joins.iter().find(|join| join.to == next && join.otherwise == header)?;
+        let Some(&Definition::Expr(assigned, _)) = self.definitions.get(&join.then) else { return None };
+        let mut written = Vec::new();
+        let mut is_ordered = false;
+        for_each_event(&repeat.body, &mut |_, event| match event {
+            Event::Write(write) => written.push(self.arrays.memory(self.function, write.pointer)),
+            Event::Barrier(_) => is_ordered = true,
+        });
+        let is_constant = |pointer: ExprId| {
+            let memory = self.arrays.memory(self.function, pointer);
+            !is_ordered && memory != Memory::Other && !written.contains(&memory)
+        };
+        let fits = self.equal(assigned, if is_second { a } else { b }, &is_constant, DEEPEST)
+            && branch.otherwise.is_empty()
+            && branch.joins.iter().all(|join| join.to == next || !is_float(self.function.locals[join.to].ty))
+            && branch.then.iter().all(|node| matches!(node, Node::Define { .. }));
+        fits.then_some((is_greater == is_second, a, b))
+    }
+
+    /// Whether two expressions have the same value in an iteration, in which some memory is constant.
+    fn equal(self, a: ExprId, b: ExprId, is_constant: &dyn Fn(ExprId) -> bool, depth: usize) -> bool {
+        if depth == 0 {
+            return false;
+        }
+        let (a, b) = (self.resolved(a), self.resolved(b));
+        if let Class::Load(pointer) = self.function.class(a)
+            && a != b
+            && !is_constant(pointer)
+        {
+            return false;
+        }
+        let (x, y) = (&self.function.exprs[a], &self.function.exprs[b]);
+        let (of_x, of_y) = (x.kind.operands(), y.kind.operands());
+        let head = |kind: &ExprKind| kind.clone().map_operands(&mut |_| a);
+        x.ty == y.ty
+            && of_x.len() == of_y.len()
+            && head(&x.kind) == head(&y.kind)
+            && of_x.iter().zip(of_y.iter()).all(|(&p, &q)| self.equal(p, q, is_constant, depth - 1))
+    }
+
+    /// The expression that defines a value.
+    fn resolved(self, mut id: ExprId) -> ExprId {
+        while let Some(&Definition::Expr(value, _)) =
+            self.function.local(id).and_then(|local| self.definitions.get(&local))
+        {
+            id = value;
+        }
+        id
     }
 
     /// Whether the iterations of a loop can run in the primal's order in the reverse sweep: all that they carry of

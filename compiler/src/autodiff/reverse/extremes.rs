@@ -9,6 +9,9 @@
 //! Before one whose term equals it, it did if an earlier term does, too. Before the first of these terms, the variable was
 //! less: its value has no influence on the result, and its adjoint is 0 from there on, so that infinity stands for it.
 //!
+//! `if f(k) > m: m = f(k)` is the same, but that of equal terms the first one has the whole derivative (with `>=`, the last
+//! one): with the restored variable, a reversed iteration takes the branch that the kernel took, until the adjoint is 0.
+//!
 //! Legal if the loop uses the variable for nothing else, and computes it once in each iteration.
 
 use super::Emitter;

@@ -350,6 +350,9 @@ impl Emitter<'_> {
             self.close()
         });
         let [then, otherwise] = arms.each_mut().map(std::mem::take);
+        for join in branch.joins.iter().filter(|join| needed.values.contains(&join.to)) {
+            self.count_equal(join.to, branch.span);
+        }
         let cond = self.function.copy_expr(branch.cond);
         self.push(StmtKind::If { cond, then, otherwise }, branch.span);
     }
@@ -486,6 +489,9 @@ impl Emitter<'_> {
             }
         }
         let joins: Vec<_> = branch.joins.iter().filter_map(|join| Some((join, self.take(join.to)?))).collect();
+        for &(join, _) in &joins {
+            self.restore_extreme(join.to, span);
+        }
         let before = self.assigned.clone();
         let mut arms = [(&branch.then, true), (&branch.otherwise, false)].map(|(list, is_then)| {
             self.assigned.clone_from(&before);

@@ -88,6 +88,50 @@ def in_a_branch(x, y):
         y[i] = m
 
 
+@cuda.jit
+def largest_by_branch(x, y):
+    """With the index of the largest term, which has no derivative."""
+    i = cuda.grid(1)
+    if i < y.size:
+        m, best = -math.inf, 0
+        for k in range(x.shape[1]):
+            v = x[i, k] * x[i, k] - x[i, 0]
+            if v > m:
+                m = v
+                best = k
+        y[i] = m * m + x[i, best]
+
+
+@cuda.jit
+def both_by_branch(x, n, low, high):
+    i = cuda.grid(1)
+    if i < low.size:
+        a, b = x[i, 0], 10.0
+        for k in range(n[i]):
+            v = math.sin(x[i, k] * 3.0)
+            w = v * x[i, 1]
+            if v >= a:
+                a = v
+            if b >= w:
+                b = w
+        low[i] = a + b * a
+        high[i] = b
+
+
+@cuda.jit
+def sums_by_branch(x, y):
+    """The branch computes another value with a derivative, so that the maxima are stored."""
+    i = cuda.grid(1)
+    if i < y.size:
+        m, s = 0.0, 0.0
+        for k in range(x.shape[1]):
+            v = x[i, k]
+            if v > m:
+                m = v
+                s = s * s + m
+        y[i] = m + s
+
+
 def drawn(*shape):
     return np.random.default_rng(5).standard_normal(shape)
 
@@ -99,6 +143,9 @@ CASES = [
     (smallest_of_largest, [drawn(6, 9), np.zeros(6)], ["y"]),
     (used, [drawn(6, 9), np.zeros(6)], ["y"]),
     (in_a_branch, [drawn(6, 9), np.zeros(6)], ["y"]),
+    (largest_by_branch, [drawn(9, 12), np.zeros(9)], ["y"]),
+    (both_by_branch, [drawn(12, 11), np.arange(12), np.zeros(12), np.zeros(12)], ["low", "high"]),
+    (sums_by_branch, [drawn(6, 9), np.zeros(6)], ["y"]),
 ]
 
 
@@ -107,12 +154,14 @@ def test_gradients_are_those_of_differences(kernel, args, outputs):
     check(kernel, 1, 32, args, outputs)
 
 
-@pytest.mark.parametrize("kernel", [largest, softmax, both, smallest_of_largest])
+@pytest.mark.parametrize(
+    "kernel", [largest, softmax, both, smallest_of_largest, largest_by_branch, both_by_branch, sums_by_branch]
+)
 def test_only_other_values_are_stored(kernel):
     args = next(args for of, args, _ in CASES if of is kernel)
     said = cuda.vjp(kernel).explain(*args)
     # The sum of sines of the outer loop is stored.
-    assert ("scratch memory" in said) == (kernel is smallest_of_largest)
+    assert ("scratch memory" in said) == (kernel in (smallest_of_largest, sums_by_branch))
 
 
 @cuda.jit
@@ -123,18 +172,18 @@ def chain(x, first, y):
     y[0] = m
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1.0, 3.0, 2.0, 3.0, 3.0],
-        [5.0, 1.0, 5.0, 5.0],
-        [3.0],
-        [2.0],
-        [1.0, 1.0],
-        [-math.inf, -math.inf],
-        [4.0, 4.0, 5.0],
-    ],
-)
+VALUES = [
+    [1.0, 3.0, 2.0, 3.0, 3.0],
+    [5.0, 1.0, 5.0, 5.0],
+    [3.0],
+    [2.0],
+    [1.0, 1.0],
+    [-math.inf, -math.inf],
+    [4.0, 4.0, 5.0],
+]
+
+
+@pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("first", [3.0, 0.0, -math.inf])
 def test_ties_are_those_of_each_maximum(values, first):
     """Half for each operand of each maximum."""
@@ -151,3 +200,40 @@ def test_ties_are_those_of_each_maximum(values, first):
     cuda.synchronize()
     assert dx.tolist() == expected.tolist()
     assert dfirst.tolist() == [adjoint]
+
+
+@cuda.jit
+def chain_of_branches(x, first, y):
+    m = first[0]
+    for k in range(x.size):
+        if x[k] > m:
+            m = x[k]
+    y[0] = m
+
+
+@cuda.jit
+def chain_of_last_terms(x, first, y):
+    m = first[0]
+    for k in range(x.size):
+        if m <= x[k]:
+            m = x[k]
+    y[0] = m
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("first", [3.0, 0.0, -math.inf])
+@pytest.mark.parametrize("kernel", [chain_of_branches, chain_of_last_terms])
+def test_ties_of_branches_are_those_of_the_kernel(values, first, kernel):
+    """The whole derivative is that of the term which the kernel assigned last."""
+    m, expected, of_first = first, np.zeros(len(values)), 1.0
+    for k, value in enumerate(values):
+        if value > m or (value == m and kernel is chain_of_last_terms):
+            m, of_first = value, 0.0
+            expected[:] = 0.0
+            expected[k] = 1.0
+    x = np.array(values)
+    dx, dfirst, dy = np.zeros_like(x), np.zeros(1), np.ones(1)
+    cuda.vjp(kernel)[1, 1](x, np.array([first]), np.zeros(1), dx, dfirst, dy)
+    cuda.synchronize()
+    assert dx.tolist() == expected.tolist()
+    assert dfirst.tolist() == [of_first]
