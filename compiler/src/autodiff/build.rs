@@ -233,15 +233,24 @@ impl Recorder<'_> {
                 let event = self.event();
                 out.push(Node::Barrier { event, scope: Barrier::Block, span });
             }
-            (Op::WarpBarrier, &[mask]) if matches!(self.function.int(mask), Some(-1 | 0xFFFF_FFFF)) => {
-                let event = self.event();
-                out.push(Node::Barrier { event, scope: Barrier::Warp, span });
+            (Op::WarpBarrier, &[mask]) => {
+                let Some(mask) = self.function.int(mask) else {
+                    let help =
+                        "give `cuda.syncwarp()` a mask that is a constant, or let all lanes reach it without one";
+                    return Err(unsupported(span, "a barrier of a warp whose mask is computed", help));
+                };
+                let (event, mask) = (self.event(), (mask as u32).cast_signed());
+                out.push(Node::Barrier { event, scope: Barrier::Warp(mask), span });
             }
-            (Op::WarpBarrier, _) => {
-                let help = "let all lanes reach `cuda.syncwarp()`, and leave out its mask";
-                return Err(unsupported(span, "a barrier of a part of a warp", help));
-            }
-            (Op::GridBarrier | Op::BarrierReduce(_) | Op::Fence(_) | Op::OfWarps | Op::WarpRegion(_), _) => {
+            (
+                Op::WarpBarrier
+                | Op::GridBarrier
+                | Op::BarrierReduce(_)
+                | Op::Fence(_)
+                | Op::OfWarps
+                | Op::WarpRegion(_),
+                _,
+            ) => {
                 return Err(unsupported(span, "this barrier", TOGETHER));
             }
             (Op::Shuffle(shuffle), &[mask, value, by, width]) if results.len() == 1 => {

@@ -107,6 +107,7 @@ pub(super) fn differs_in_block(kind: &ExprKind) -> bool {
 
 /// Refuses barriers that not all threads of a block may reach, as far as the compiler sees: both sweeps wait there.
 pub(super) fn check_barriers(tape: Tape<'_>, written: &Written, list: &List) -> Result<(), Diagnostic> {
+    in_loops(list, None)?;
     let has_barrier = has_barrier(list, Some(Barrier::Block));
     if has_barrier { in_list(&Dependents::of_threads(tape, written, list), list, None) } else { Ok(()) }
 }
@@ -120,11 +121,46 @@ fn reached(under: Option<Span>, span: Span) -> Result<(), Diagnostic> {
     Err(refusal.also(condition, "this condition"))
 }
 
+/// Refuses barriers of a part of a warp in loops that other lanes may run, too: a reversed iteration begins with one more.
+/// `around` is how many lists are around this one, up to the outermost loop.
+fn in_loops(list: &List, around: Option<usize>) -> Result<(), Diagnostic> {
+    for node in list {
+        match node {
+            Node::Barrier { scope: Barrier::Warp(mask), span, .. } => {
+                if *mask != Barrier::ALL && around.is_some_and(|around| around > 0) {
+                    let what = "a barrier of a part of a warp under a condition or a loop in a loop";
+                    let help = "put the condition around the loop, and the barrier directly in one loop, or let all \
+                                lanes of the warp reach `cuda.syncwarp()` without a mask";
+                    return Err(unsupported(*span, what, help));
+                }
+            }
+            Node::Barrier { scope: Barrier::Block, .. }
+            | Node::Define { .. }
+            | Node::Unrepeatable { .. }
+            | Node::Exchange(_)
+            | Node::Call(_)
+            | Node::Store(_)
+            | Node::Add(_) => {}
+            Node::If(branch) => {
+                let around = around.map(|around| around + 1);
+                in_loops(&branch.then, around)?;
+                in_loops(&branch.otherwise, around)?;
+            }
+            Node::Loop(repeat) => {
+                let around = Some(around.map_or(0, |around| around + 1));
+                in_loops(&repeat.head, around)?;
+                in_loops(&repeat.body, around)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn in_list(differing: &Dependents<'_>, list: &List, under: Option<Span>) -> Result<(), Diagnostic> {
     for node in list {
         match node {
             // The lanes of a warp wait for each other in the branches that they all take.
-            Node::Barrier { scope: Barrier::Warp, .. } => {}
+            Node::Barrier { scope: Barrier::Warp(_), .. } => {}
             Node::Barrier { scope: Barrier::Block, span, .. } => reached(under, *span)?,
             Node::Call(call) => {
                 if call.event.is_some() {

@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::build::is_float;
 use crate::{
-    ir::{
-        AtomicOp, Const, ExprId, ExprKind, FuncId, Function, LocalId, Op, Rule, Shuffle, StmtKind, Type, for_each_expr,
-    },
+    ir::{AtomicOp, ExprId, FuncId, Function, LocalId, Op, Rule, Shuffle, StmtKind, Type, for_each_expr},
     source::Span,
 };
 
@@ -68,16 +66,19 @@ pub(super) enum Node {
 pub(super) enum Barrier {
     /// All of the block.
     Block,
-    /// All lanes of the warp.
-    Warp,
+    /// The lanes of the warp that a mask has.
+    Warp(i32),
 }
 
 impl Barrier {
+    /// All lanes.
+    pub(super) const ALL: i32 = -1;
+
     /// The statement.
     pub(super) fn stmt(self, function: &mut Function, span: Span) -> StmtKind {
         let (op, args) = match self {
             Self::Block => (Op::Barrier, Vec::new()),
-            Self::Warp => (Op::WarpBarrier, vec![function.edit(span).expr(ExprKind::Const(Const::Int(-1)), Type::I32)]),
+            Self::Warp(mask) => (Op::WarpBarrier, vec![function.edit(span).int(mask.into(), Type::I32)]),
         };
         StmtKind::Op { op, results: Vec::new(), args }
     }

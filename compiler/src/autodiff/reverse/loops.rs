@@ -267,15 +267,17 @@ impl Emitter<'_> {
 
     /// The barrier of an iteration with barriers that writes shared arrays again.
     fn barrier_of_writes(&self, repeat: &Repeat, again: &Needed) -> Option<Barrier> {
-        let mut writes = false;
-        for_each_event(&repeat.body, &mut |number, event| {
-            if let Event::Write(write) = event {
+        let (mut writes, mut of_warp) = (false, None);
+        for_each_event(&repeat.body, &mut |number, event| match event {
+            Event::Write(write) => {
                 let memory = self.tape.arrays.memory(self.tape.function, write.pointer);
                 writes |= again.events.contains(&number) && memory.is_shared();
             }
+            Event::Barrier(Barrier::Block) => {}
+            Event::Barrier(scope @ Barrier::Warp(_)) => of_warp = Some(scope),
         });
-        let scopes = [Barrier::Block, Barrier::Warp];
-        scopes.into_iter().find(|&scope| writes && has_barrier(&repeat.body, Some(scope)))
+        let scope = if has_barrier(&repeat.body, Some(Barrier::Block)) { Some(Barrier::Block) } else { of_warp };
+        scope.filter(|_| writes)
     }
 
     /// Restores the values at the start of an iteration.

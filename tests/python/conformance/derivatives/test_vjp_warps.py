@@ -136,6 +136,31 @@ def both_barriers(x, out):
     out[tid] = v
 
 
+@cuda.jit
+def halves(x, n, out):
+    """Each half of a warp has its own barriers, and its own number of iterations."""
+    tile = cuda.shared.array(64, np.float64)
+    i, tid = cuda.grid(1), cuda.threadIdx.x
+    tile[tid] = x[i] * x[i]
+    if cuda.laneid < 16:
+        cuda.syncwarp(0xFFFF)
+        v = tile[tid ^ 3]
+        for k in range(n[0]):
+            cuda.syncwarp(0xFFFF)
+            tile[tid] = math.sin(v) + 0.1 * k
+            cuda.syncwarp(0xFFFF)
+            v = v * tile[tid ^ 1]
+    else:
+        cuda.syncwarp(0xFFFF0000)
+        v = tile[tid ^ 5] * x[i]
+        for _ in range(n[1]):
+            cuda.syncwarp(0xFFFF0000)
+            tile[tid] = math.cos(v)
+            cuda.syncwarp(0xFFFF0000)
+            v = v + tile[tid ^ 2]
+    out[i] = v
+
+
 CASES = {
     "broadcast": (broadcast, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
     "gathered_lanes": (gathered_lanes, 2, 32, (uniform(64), np.arange(64) * 5 % 11, np.zeros(64)), ["out"]),
@@ -148,6 +173,7 @@ CASES = {
     "warp_products": (warp_products, 2, 64, (uniform(128), np.zeros(4)), ["out"]),
     "warp_steps": (warp_steps, 2, 96, (uniform(192), np.array([3, 0, 5]), np.zeros(192)), ["out"]),
     "both_barriers": (both_barriers, 1, 64, (uniform(64), np.zeros(64)), ["out"]),
+    "halves": (halves, 2, 64, (uniform(128), np.array([2, 3]), np.zeros(128)), ["out"]),
     "until_all": (until_all, 2, 32, (uniform(64), np.zeros(64)), ["out"]),
 }
 
@@ -158,17 +184,26 @@ def test_gradients_are_those_of_differences(case):
     check(kernel, grid, block, args, outputs)
 
 
-@pytest.mark.parametrize("case", ["warp_products", "warp_steps", "both_barriers"])
+@pytest.mark.parametrize("case", ["warp_products", "warp_steps", "both_barriers", "halves"])
 def test_tangents_agree_with_gradients(case):
     check_tangents(*CASES[case])
 
 
-def test_a_barrier_of_a_part_of_a_warp_is_an_error_at_its_line():
-    def halves(x, y):
-        if cuda.laneid < 16:
-            cuda.syncwarp(0xFFFF)
+def test_other_barriers_of_parts_of_warps_are_errors_at_their_lines():
+    def in_a_loop(x, y):
+        for _ in range(x.size):
+            if cuda.laneid < 16:
+                cuda.syncwarp(0xFFFF)
         y[0] = x[0]
 
-    head, line = refused(halves, np.zeros(1), np.zeros(1))
-    assert "the derivative of a barrier of a part of a warp is not supported" in head
+    head, line = refused(in_a_loop, np.zeros(1), np.zeros(1))
+    assert "a barrier of a part of a warp under a condition or a loop in a loop is not supported" in head
     assert line == "cuda.syncwarp(0xFFFF)"
+
+    def computed(x, y):
+        cuda.syncwarp(cuda.activemask())
+        y[0] = x[0]
+
+    head, line = refused(computed, np.zeros(1), np.zeros(1))
+    assert "the derivative of a barrier of a warp whose mask is computed is not supported" in head
+    assert line == "cuda.syncwarp(cuda.activemask())"
