@@ -9,8 +9,8 @@ use weft_artifact::{
 use weft_compiler::{
     request::{
         Abi, Answer, Captured, CapturedArray, CpuThreads, Derivative, Entry, External, Foreign, FunctionDef, GpuBody,
-        GpuCode, HostCpu, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded, Overloads,
-        PlannedCpu, PtxBody, Request, Role, Scratch, Signature, Target, Typing, Unsupported,
+        GpuCode, HostCpu, Incoming, Keep, LaunchBounds, Options, OverloadArgument, OverloadQuery, Overloaded,
+        Overloads, PlannedCpu, PtxBody, Request, Role, Scratch, Signature, Target, Typing, Unsupported,
     },
     source::{Origin, SourceFile, Span},
     syntax,
@@ -508,6 +508,10 @@ fn every_change_gives_another_digest() {
             ..base()
         }),
         options(Options { derivative: Some(Derivative { has_sums: true, ..derivative(&[0], &[1]) }), ..base() }),
+        options(Options {
+            derivative: Some(Derivative { incoming: Incoming::Read, ..derivative(&[0], &[1]) }),
+            ..base()
+        }),
         options(Options {
             derivative: Some(Derivative { inner: Some(Box::default()), ..derivative(&[0], &[1]) }),
             ..base()

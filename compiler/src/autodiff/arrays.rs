@@ -160,6 +160,11 @@ impl Arrays {
         &self.params[number as usize]
     }
 
+    /// The numbers of all parameters.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        0..self.params.len() as u32
+    }
+
     /// The address of the scratch memory.
     pub(super) fn scratch(&self) -> Option<LocalId> {
         self.local(self.memory[0]?, SlotField::Data)
@@ -265,8 +270,13 @@ impl Arrays {
         Some((param, found.into_iter().map(|(_, index)| index).collect()))
     }
 
+    /// Whether an expression is a field of a parameter; for an extent, also of the parameter whose adjoint it is.
     fn is_field(&self, function: &Function, id: ExprId, param: u32, field: SlotField) -> bool {
-        function.local(id).is_some_and(|local| self.slots.get(&local) == Some(&(param, field)))
+        let slot = function.local(id).and_then(|local| self.slots.get(&local));
+        slot.is_some_and(|&(of, own)| {
+            let is_extent = matches!(field, SlotField::Shape(_));
+            own == field && (of == param || is_extent && self.adjoints.get(&of) == Some(&param))
+        })
     }
 
     /// The indices in `(i * shape1 + j) * shape2 + k`, for the dimensions from the fastest one on.

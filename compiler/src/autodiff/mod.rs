@@ -19,6 +19,7 @@ mod dynamic;
 mod early_loads;
 mod exact_sums;
 mod fuse_additions;
+mod gather;
 mod guards;
 mod late_stores;
 mod loops;
@@ -38,7 +39,7 @@ mod tape;
 
 use std::collections::BTreeMap;
 
-use weft_artifact::{ArgType, DType, Param, SlotField};
+use weft_artifact::{ArgType, Assumptions, DType, Param, SlotField};
 
 use self::{
     activity::{Activity, Written},
@@ -52,7 +53,7 @@ use crate::{
     ir::{Function, Module, Op, Rule, Stmt, StmtKind, for_each_expr_of_stmt, for_each_stmt},
     normalize::unroll,
     passes,
-    request::{Derivative, Scratch},
+    request::{Derivative, Incoming, Scratch},
     source::{Origin, Span},
 };
 
@@ -72,7 +73,15 @@ pub(crate) fn differentiate(
 ) -> Result<(), Diagnostic> {
     let calls = module.clone();
     let params = module.params.clone();
-    derive(module, derivative, &params, is_ordered).map_err(|diagnostic| at_users_code(&calls, diagnostic))?;
+    let mut gathers = None;
+    if derivative.incoming != Incoming::Consumed && module.assumptions != Assumptions::default() {
+        // Variants for other launches decide the same.
+        let mut general = Module { assumptions: Assumptions::default(), ..module.clone() };
+        let _without_gathers = derive(&mut general, derivative, &params, is_ordered, &mut gathers);
+        gathers.get_or_insert_default();
+    }
+    derive(module, derivative, &params, is_ordered, &mut gathers)
+        .map_err(|diagnostic| at_users_code(&calls, diagnostic))?;
     if let Some(kernel) = module.kernel.filter(|_| rounds || is_ordered) {
         rules::rounded(&mut module.functions[kernel]);
     }
@@ -80,12 +89,18 @@ pub(crate) fn differentiate(
 }
 
 /// Replaces the kernel, whose last parameters are those of the derivative.
-fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ordered: bool) -> Result<(), Diagnostic> {
+fn derive(
+    module: &mut Module,
+    derivative: &Derivative,
+    params: &[Param],
+    is_ordered: bool,
+    gathers: &mut Option<gather::Decided>,
+) -> Result<(), Diagnostic> {
     let Some(kernel) = module.kernel else { return Ok(()) };
     let span = module.functions[kernel].span;
     if let Some(inner) = &derivative.inner {
         let params = &params[..derivative.first_adjoint(params.len())];
-        derive(module, inner, params, false)?;
+        derive(module, inner, params, false, &mut None)?;
         if is_ordered && derivative.is_forward {
             let function = &module.functions[kernel];
             exact_sums::refuse(function, &Arrays::new(function, params, &module.shared, inner))?;
@@ -134,7 +149,9 @@ fn derive(module: &mut Module, derivative: &Derivative, params: &[Param], is_ord
     if derivative.scratch == Scratch::Counted {
         return Ok(());
     }
-    improve(&mut module.functions[kernel], tape, &own_elements::plain(tape, &list));
+    let plain = own_elements::plain(tape, &list);
+    gather::run(&mut module.functions[kernel], tape.arrays, &plain, derivative.incoming, gathers);
+    improve(&mut module.functions[kernel], tape, &plain);
     module.is_adjoint = true;
     if is_ordered { exact_sums::run(&mut module.functions[kernel], tape.arrays, derivative.has_sums) } else { Ok(()) }
 }

@@ -22,6 +22,7 @@ mod split_signs;
 mod tests;
 mod unroll;
 
+pub(crate) use self::combine_additions::{Counted, counted};
 use crate::{
     diagnostic::{Code, Diagnostic},
     inline,

@@ -18,6 +18,8 @@ pub struct Derivative {
     /// The last parameter, after the scratch memory, is a contiguous array of `int64`: words of exact sums, to which the
     /// kernel adds gradients instead of to their arrays. Their bits do not depend on the order of the threads.
     pub has_sums: bool,
+    /// What the subject does to the gradients of arrays that the kernel writes.
+    pub incoming: Incoming,
     /// The derivative of which this one is taken, for second derivatives: its parameters precede.
     pub inner: Option<Box<Self>>,
 }
@@ -35,6 +37,29 @@ pub enum Scratch {
     /// The subject is the kernel that counts: its first element of the last parameter becomes the most bytes that a
     /// thread stores.
     Counted,
+}
+
+/// What an adjoint kernel does to incoming gradients: the adjoints of elements that the kernel overwrites become 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Incoming {
+    /// It sets them to 0.
+    #[default]
+    Consumed,
+    /// It may leave those that other threads need: gradients are gathered.
+    Read,
+    /// The subject is the kernel that sets to 0 what [`Self::Read`] leaves.
+    Cleared,
+}
+
+impl Incoming {
+    /// By the number that stands for it in Python and in digests.
+    pub fn of_number(number: u8) -> Self {
+        match number {
+            0 => Self::Consumed,
+            1 => Self::Read,
+            _ => Self::Cleared,
+        }
+    }
 }
 
 impl Scratch {

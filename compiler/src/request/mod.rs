@@ -11,7 +11,7 @@ mod overloads;
 mod target;
 
 pub use captured::{Captured, CapturedArray, Unsupported, dtype_of_path, number_of_path};
-pub use derivative::{Derivative, Scratch};
+pub use derivative::{Derivative, Incoming, Scratch};
 pub use function::{External, FunctionDef, GpuBody, MAX_CALL_DEPTH, PtxBody, Signature, Typing};
 pub use jit::{Flag, JIT_OPTIONS, JitOption, JitOptions, OptionValue, ReadOption, Refusal};
 pub use options::{Abi, CpuThreads, Entry, Foreign, GpuCode, LaunchBounds, Options, Role};

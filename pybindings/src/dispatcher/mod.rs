@@ -40,7 +40,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList, PyTuple},
 };
-use weft_compiler::request::{self, Derivative, GpuCode, JitOptions, Scratch};
+use weft_compiler::request::{self, Derivative, GpuCode, Incoming, JitOptions, Scratch};
 
 use self::{
     forall::ForAll,
@@ -143,8 +143,8 @@ impl Jitted for Dispatcher {
     }
 }
 
-/// The fields of a [`Derivative`], but for the inner one, and the number of its scratch memory.
-type GivenDerivative = (Vec<u32>, Vec<u32>, bool, bool, u8, bool);
+/// The fields of a [`Derivative`], but for the inner one, with the numbers of its scratch memory and its incoming gradients.
+type GivenDerivative = (Vec<u32>, Vec<u32>, bool, bool, u8, bool, u8);
 
 #[pymethods]
 impl Dispatcher {
@@ -167,9 +167,11 @@ impl Dispatcher {
         };
         let mut params = parameter_names(function)?;
         let mut jit = options::read(options)?;
-        for (of, wrt, has_old_contents, is_forward, scratch, has_sums) in derivatives {
-            let (scratch, inner) = (Scratch::of_number(scratch), jit.code.derivative.take().map(Box::new));
-            jit.code.derivative = Some(Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner });
+        for (of, wrt, has_old_contents, is_forward, scratch, has_sums, incoming) in derivatives {
+            let (scratch, incoming) = (Scratch::of_number(scratch), Incoming::of_number(incoming));
+            let inner = jit.code.derivative.take().map(Box::new);
+            jit.code.derivative =
+                Some(Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, incoming, inner });
         }
         if let Some(derivative) = &jit.code.derivative {
             derivative.add_names(&mut params);

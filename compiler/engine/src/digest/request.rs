@@ -45,7 +45,7 @@ impl Feed {
 
     fn derivative(
         &mut self,
-        Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, inner }: &Derivative,
+        Derivative { of, wrt, has_old_contents, is_forward, scratch, has_sums, incoming, inner }: &Derivative,
     ) {
         for params in [of, wrt] {
             self.number(params.len() as u64);
@@ -57,6 +57,7 @@ impl Feed {
         self.flag(*is_forward);
         self.number(*scratch as u64);
         self.flag(*has_sums);
+        self.number(*incoming as u64);
         self.optional(inner.as_deref(), Self::derivative);
     }
 

@@ -12,10 +12,10 @@ use crate::{
 const LARGEST_STRIDE: i128 = 1 << 20;
 
 /// `loop { if not counter < bound { break } … } step { counter += stride }`.
-pub(super) struct Counted {
-    pub(super) counter: LocalId,
-    pub(super) bound: ExprId,
-    pub(super) stride: i128,
+pub(crate) struct Counted {
+    pub(crate) counter: LocalId,
+    pub(crate) bound: ExprId,
+    pub(crate) stride: i128,
 }
 
 /// How often a function reads each local.
@@ -33,7 +33,7 @@ pub(super) fn reads_of(function: &Function, stmts: &[Stmt]) -> Reads {
 }
 
 /// A counted loop with one exit, whose counter nothing else assigns.
-pub(super) fn counted(function: &Function, body: &Block, step: &Block) -> Option<Counted> {
+pub(crate) fn counted(function: &Function, body: &Block, step: &Block) -> Option<Counted> {
     let [Stmt { kind: StmtKind::Assign(counter, next), .. }] = step.as_slice() else { return None };
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, now, by) = function.exprs[*next].kind else { return None };
     let stride = function.int(by).filter(|stride| (1..=LARGEST_STRIDE).contains(stride))?;

@@ -36,6 +36,7 @@ use std::collections::BTreeSet;
 use weft_artifact::Scalar;
 
 use self::blocks::Copy;
+pub(crate) use self::loops::{Counted, counted};
 use crate::{
     analysis::{Access, any_expr, escapes, for_each_access, for_each_read},
     ir::{

@@ -4,6 +4,9 @@ Most adjoint kernels need none. One whose reverse sweep needs values of loops wi
 memory: a launch of another kernel counts its bytes first. One that needs elements which the kernel has overwritten
 executes these writes, so it takes copies of the arrays. One of a reproducible kernel, in which threads add to the same
 gradients, takes memory for exact sums.
+
+On the CPU, threads may gather gradients: they read incoming gradients of other threads. A launch of another kernel then
+sets those of overwritten elements to 0.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from weft._weft import Dispatcher, Type
 from weft.cuda._exact_sums import ExactSums
 from weft.cuda._memory.device_array import DeviceNDArray
 from weft.cuda._memory.making import as_cuda_array, device_array
+from weft.cuda._reduce import on_cpu
 from weft.errors import CompileError
 
 TYPE_CHECKING = False
@@ -48,6 +52,8 @@ _derivatives: weakref.WeakKeyDictionary[Dispatcher, list[Any]] = weakref.WeakKey
 NEEDS_SCRATCH, NEEDS_SUMS = "E0403", "E0404"
 # The numbers of `Scratch` in the compiler.
 GIVEN, COUNTED = 1, 2
+# The numbers of `Incoming`: gradients may be gathered; the kernel that sets incoming gradients to 0 then.
+INCOMING_READ, INCOMING_CLEARED = 1, 2
 
 
 class _WithMemory:
@@ -55,7 +61,9 @@ class _WithMemory:
 
     def __init__(self, of: DerivedKernel, types: tuple[Type, ...], error: CompileError) -> None:
         self._has_scratch = has_code(error, NEEDS_SCRATCH)
-        self.kernel = of.derived(GIVEN if self._has_scratch else 0, has_sums=of.is_ordered)
+        self.incoming = 0 if self._has_scratch else of.incoming
+        scratch = GIVEN if self._has_scratch else 0
+        self.kernel = of.derived(scratch, has_sums=of.is_ordered, incoming=self.incoming)
         memory = _weft.typeof_value(np.zeros(1, np.int64))
         self.effects = self.kernel.effects((*types, *[memory] * (self._has_scratch + of.is_ordered)))
         effects = list(self.effects.values())
@@ -147,8 +155,10 @@ class DerivedKernel:
         Those that have adjoints or tangents.
     is_ordered
         The bits of gradients must not depend on the order of the threads.
+    incoming
+        0, or `INCOMING_READ` if its threads may gather gradients.
     plain
-        The derived kernel without memory.
+        The derived kernel without memory, whose derivative can be taken.
     """
 
     def __init__(
@@ -159,11 +169,15 @@ class DerivedKernel:
         self.kernel, self.count = kernel, code.co_argcount + code.co_kwonlyargcount + added
         self.numbers, self._wrt, self._is_forward = numbers, wrt, is_forward
         self.is_ordered = bool(kernel.targetoptions.get("reproducible"))
+        gathers = on_cpu() and not is_forward and kernel not in _derivatives
+        self.incoming = INCOMING_READ if gathers else 0
         self.plain = self.derived(0)
+        self._launched = self.derived(0, incoming=INCOMING_READ) if self.incoming else self.plain
         # By the types of the arguments and the adjoints.
         self._with_memory: dict[tuple[Type, ...], _WithMemory] = {}
+        self._clearing: dict[tuple[Type, ...], Dispatcher | None] = {}
 
-    def derived(self, scratch: int, *, has_sums: bool = False) -> Dispatcher:
+    def derived(self, scratch: int, *, has_sums: bool = False, incoming: int = 0) -> Dispatcher:
         return derived_kernel(
             self.kernel,
             self.numbers,
@@ -172,6 +186,7 @@ class DerivedKernel:
             is_forward=self._is_forward,
             scratch=scratch,
             has_sums=has_sums,
+            incoming=incoming,
         )
 
     def launch(self, configuration: Any, args: Sequence[Any]) -> None:
@@ -193,12 +208,16 @@ class DerivedKernel:
         RuntimeError
             A graph is recorded, and the kernel needs memory.
         """
-        if self._with_memory and (known := self._with_memory.get(tuple(map(_weft.typeof_value, args)))):
-            return known.launch(configuration, args)
-        try:
-            self.plain[configuration](*args)
-        except CompileError as error:
-            self._remade(tuple(map(_weft.typeof_value, args)), error).launch(configuration, args)
+        types = tuple(map(_weft.typeof_value, args))
+        if (known := self._with_memory.get(types)) is not None:
+            known.launch(configuration, args)
+        else:
+            try:
+                self._launched[configuration](*args)
+            except CompileError as error:
+                self._remade(types, error).launch(configuration, args)
+        if (clearing := self._clearing_kernel(types)) is not None:
+            clearing[configuration](*args)
 
     def dispatcher(self, types: tuple[Type, ...]) -> tuple[Dispatcher, dict[str, Effect]]:
         """Give the kernel that is launched for types of arguments, and its effects.
@@ -211,7 +230,7 @@ class DerivedKernel:
         types = self._with_adjoints(types)
         try:
             if types not in self._with_memory:
-                return self.plain, self.plain.effects(types)
+                return self._launched, self._launched.effects(types)
         except CompileError as error:
             self._remade(types, error)
         known = self._with_memory[types]
@@ -220,8 +239,40 @@ class DerivedKernel:
     def explained(self, types: tuple[Type, ...], params: Sequence[str]) -> str:
         """Say which memory a launch takes for types of arguments, and which variants it runs."""
         kernel, _ = self.dispatcher(types)
-        known = self._with_memory.get(self._with_adjoints(types))
-        return f"{'' if known is None else known.explanation(params)}{kernel.explain()}"
+        types = self._with_adjoints(types)
+        known = self._with_memory.get(types)
+        clearing = self._clearing_kernel(types)
+        cleared = ""
+        if clearing is not None:
+            effects = list(clearing.effects(types).values())
+            written = [params[self.numbers[i]] for i, effect in enumerate(effects[self.count :]) if effect.writes]
+            names = ", ".join(f"`{name}`" for name in written)
+            cleared = f"threads gather gradients; another launch sets gradients of {names} to 0\n"
+        return f"{'' if known is None else known.explanation(params)}{cleared}{kernel.explain()}"
+
+    def _clearing_kernel(self, types: tuple[Type, ...]) -> Dispatcher | None:
+        """Give the kernel that sets incoming gradients to 0 after the adjoint kernel, if that does not."""
+        known = self._with_memory.get(types)
+        if not (self.incoming if known is None else known.incoming):
+            return None
+        if types not in self._clearing:
+            self._clearing[types] = self._clearing_for(types)
+        return self._clearing[types]
+
+    def _clearing_for(self, types: tuple[Type, ...]) -> Dispatcher | None:
+        known = self._with_memory.get(types)
+        try:
+            effects = self._launched.effects(types) if known is None else known.effects
+        except CompileError:
+            # Only variants for special launches have a derivative: these do not gather.
+            return None
+        adjoints = list(effects.values())[self.count : len(types)]
+        # The adjoints of arrays that the kernel only adds to are not overwritten, either.
+        if any(effect.reads and not effect.writes for effect in adjoints):
+            clearing = self.derived(0, incoming=INCOMING_CLEARED)
+            if any(effect.writes for effect in clearing.effects(types).values()):
+                return clearing
+        return None
 
     def _with_adjoints(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         return (*types, *(self._adjoint_type(types[number]) for number in self.numbers))
@@ -292,6 +343,7 @@ def derived_kernel(
     is_forward: bool = False,
     scratch: int = 0,
     has_sums: bool = False,
+    incoming: int = 0,
 ) -> Dispatcher:
     """Make the adjoint kernel with adjoints of some parameters, which are its last parameters.
 
@@ -311,6 +363,8 @@ def derived_kernel(
         1: it takes scratch memory after the adjoints. 2: make the kernel that counts the bytes of it.
     has_sums
         It takes an array of words after the scratch memory, and adds gradients to exact sums in it.
+    incoming
+        0: it sets the adjoints of overwritten elements to 0. 1: it may leave them to the kernel with 2.
 
     Raises
     ------
@@ -318,11 +372,16 @@ def derived_kernel(
         The kernel takes scratch memory.
     """
     inner = _derivatives.get(kernel, ())
-    if any(scratch for *_, scratch, _ in inner):
-        msg = f"the adjoint kernel of `{kernel.__name__}` takes scratch memory: it has no derivative"
+    if any(derivative[4] for derivative in inner):
+        msg = (
+            f"the adjoint kernel of `{kernel.__name__}` takes scratch memory, so it has no derivative: give the loops "
+            "whose values it stores a constant trip count, so that local arrays have them, or derive a kernel of one "
+            "iteration"
+        )
         raise NotImplementedError(msg)
-    own = (list(numbers), list(wrt), has_old_contents, is_forward, scratch, has_sums)
-    derivatives = [*inner, own]
+    own = (list(numbers), list(wrt), has_old_contents, is_forward, scratch, has_sums, incoming)
+    # The derivative of an adjoint kernel is that of the one without gathers.
+    derivatives = [*((*derivative[:-1], 0) for derivative in inner), own]
     options = {**kernel.targetoptions, **_DROPPED}
     if scratch:
         # Both kernels compute the same trip counts, so no operations are fused or reordered.
