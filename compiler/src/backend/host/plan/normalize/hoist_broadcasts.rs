@@ -28,7 +28,7 @@ use crate::{
             barrier_intervals::broadcasts_of,
             candidates::optimistic_uniformity,
             divergence::Uniformity,
-            in_bounds::{SpeculativeLoads, speculative_loads},
+            in_bounds::{SpeculativeLoads, loads_at_start, speculative_loads},
             structure::holds_barrier,
         },
         plan_ir::CountMasks,
@@ -57,16 +57,6 @@ pub(crate) fn hoist(module: &Module, function: &mut Function, body: &mut Block, 
     let uniformity = optimistic_uniformity(function, body);
     let speculative = speculative_loads(module, function, &fixed, body);
     Hoist { function, uniformity, broadcasts, speculative }.list(body);
-}
-
-/// Whether an arm begins with assignments of which one has a load.
-fn loads_at_start(function: &Function, arm: &[Stmt]) -> bool {
-    let mut loads = false;
-    for stmt in arm {
-        let StmtKind::Assign(_, value) = stmt.kind else { break };
-        for_each_expr(function, value, &mut |id| loads |= matches!(function.exprs[id].kind, ExprKind::Load(..)));
-    }
-    loads
 }
 
 struct Hoist<'a> {

@@ -70,6 +70,16 @@ pub(crate) fn speculative_loads(
     loads.found
 }
 
+/// Whether an arm begins with assignments of which one has a load.
+pub(crate) fn loads_at_start(function: &Function, arm: &[Stmt]) -> bool {
+    let mut loads = false;
+    for stmt in arm {
+        let StmtKind::Assign(_, value) = stmt.kind else { break };
+        for_each_expr(function, value, &mut |id| loads |= matches!(function.class(id), Class::Load(_)));
+    }
+    loads
+}
+
 /// The memory that an address points into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
@@ -134,7 +144,7 @@ impl Loads<'_> {
     fn branch(&mut self, cond: ExprId, then: &[Stmt], otherwise: &[Stmt]) {
         let implied = self.implied(cond);
         for arm in [then, otherwise] {
-            if self.loads_at_start(arm) {
+            if loads_at_start(self.function, arm) {
                 self.scope(|loads| loads.speculate(arm));
             }
         }
@@ -152,16 +162,6 @@ impl Loads<'_> {
         if !falls_through(otherwise) {
             self.assume(&implied.holds);
         }
-    }
-
-    /// Whether an arm begins with assignments of which one has a load.
-    fn loads_at_start(&self, arm: &[Stmt]) -> bool {
-        let mut loads = false;
-        for stmt in arm {
-            let StmtKind::Assign(_, value) = stmt.kind else { break };
-            for_each_expr(self.function, value, &mut |id| loads |= matches!(self.function.class(id), Class::Load(_)));
-        }
-        loads
     }
 
     /// Finds the loads of the assignments at the start of an arm that are in bounds without its condition.
