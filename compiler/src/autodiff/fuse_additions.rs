@@ -28,7 +28,7 @@ use super::arrays::{Arrays, Memory};
 use crate::{
     analysis::{Access, any_expr, escapes, for_each_access, for_each_read, same},
     ir::{
-        BinaryOp, Block, Class, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Stmt, StmtKind,
+        Arith, BinaryOp, Block, Class, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Stmt, StmtKind,
         for_each_expr, for_each_stmt,
     },
 };
@@ -57,6 +57,16 @@ fn definitions(body: &Block) -> BTreeMap<LocalId, ExprId> {
     });
     values.retain(|local, _| counts.get(local) == Some(&1));
     values
+}
+
+/// The only assignment of a local in an iteration, if it is an assignment of the list.
+fn assignment(iteration: &[Stmt], local: LocalId) -> Option<usize> {
+    let mut count = 0;
+    for_each_stmt(iteration, &mut |stmt| {
+        count += stmt.kind.assigned().iter().filter(|&&assigned| assigned == local).count();
+    });
+    let at = iteration.iter().position(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == local))?;
+    (count == 1).then_some(at)
 }
 
 /// A loop with a counter.
@@ -91,6 +101,14 @@ struct Plan {
     counters: (LocalId, LocalId),
     /// By the local of the term: the local of the later loop that has the same value.
     of: BTreeMap<LocalId, LocalId>,
+}
+
+/// A load that the later loop can repeat.
+enum Loaded {
+    /// No statement writes the array.
+    Unwritten,
+    /// The statement with this index stores to the element afterwards, and moves with the load.
+    Before(usize),
 }
 
 struct Fuser<'a> {
@@ -220,7 +238,7 @@ impl Fuser<'_> {
         let mut rest = vec![(term, addition)];
         while let Some((id, user)) = rest.pop() {
             for pointer in self.loads(id) {
-                if let Some(store) = self.store_of(pair, all, pointer, user)? {
+                if let Loaded::Before(store) = self.store_of(pair, all, pointer, user)? {
                     let StmtKind::Store { pointer, value, .. } = iteration[store].kind else { return None };
                     if !stores.contains(&store) {
                         stores.push(store);
@@ -236,7 +254,7 @@ impl Fuser<'_> {
                 if !pair.changed.contains(&local) {
                     continue;
                 }
-                let at = self.assignment(iteration, local).filter(|&at| at < user)?;
+                let at = assignment(iteration, local).filter(|&at| at < user)?;
                 let StmtKind::Assign(_, value) = iteration[at].kind else { return None };
                 if needed.insert(at) {
                     rest.push((value, at));
@@ -256,23 +274,13 @@ impl Fuser<'_> {
         pointers
     }
 
-    /// The only assignment of a local in an iteration, if it is an assignment of the list.
-    fn assignment(&self, iteration: &[Stmt], local: LocalId) -> Option<usize> {
-        let mut count = 0;
-        for_each_stmt(iteration, &mut |stmt| {
-            count += stmt.kind.assigned().iter().filter(|&&assigned| assigned == local).count();
-        });
-        let at = iteration.iter().position(|stmt| matches!(stmt.kind, StmtKind::Assign(to, _) if to == local))?;
-        (count == 1).then_some(at)
-    }
-
     /// The store that moves with a load of a statement, if the array is written. `None` if the later loop cannot load the
     /// value.
-    fn store_of(&self, pair: &Pair<'_>, all: &Block, pointer: ExprId, user: usize) -> Option<Option<usize>> {
+    fn store_of(&self, pair: &Pair<'_>, all: &Block, pointer: ExprId, user: usize) -> Option<Loaded> {
         let function = &*self.function;
         let Memory::Param(param) = self.arrays.memory(function, pointer) else { return None };
         if !self.is_written(all, param)? {
-            return Some(None);
+            return Some(Loaded::Unwritten);
         }
         let iteration = pair.one.iteration;
         let is_store = |stmt: &Stmt| match stmt.kind {
@@ -297,7 +305,7 @@ impl Fuser<'_> {
         let stores = iteration.iter().filter(|stmt| is_store(stmt)).count();
         let all_here = self.accesses(iteration, param)? == self.accesses(all, param)?;
         let is_own = are_own && all_here && stores == 1 && self.differs(pair, pointer);
-        is_own.then_some(Some(store))
+        is_own.then_some(Loaded::Before(store))
     }
 
     fn is_written(&self, all: &Block, param: u32) -> Option<bool> {
@@ -338,7 +346,7 @@ impl Fuser<'_> {
             let StmtKind::Assign(local, value) = pair.one.iteration[at].kind else { return false };
             let own = pair.other.iteration[..to].iter().find_map(|stmt| {
                 let StmtKind::Assign(other, of) = stmt.kind else { return None };
-                let is_only = self.assignment(pair.other.iteration, other).is_some();
+                let is_only = assignment(pair.other.iteration, other).is_some();
                 (is_only && self.has_same(pair, value, of)).then_some(other)
             });
             match own {
@@ -346,11 +354,12 @@ impl Fuser<'_> {
                     pair.of.insert(local, own);
                 }
                 None => for_each_expr(self.function, value, &mut |id| {
-                    cost += match self.function.exprs[id].kind {
-                        ExprKind::Math(MathFn::FullDiv, _) => 4,
-                        ExprKind::Math(..) => 20,
-                        ExprKind::Binary(BinaryOp::Div, ..) => 8,
-                        ref kind => usize::from(!matches!(kind.class(), Class::Leaf(_))),
+                    cost += match self.function.class(id) {
+                        Class::Arith(Arith::Math(MathFn::FullDiv, _)) => 4,
+                        Class::Arith(Arith::Math(..)) => 20,
+                        Class::Arith(Arith::Binary(BinaryOp::Div, ..)) => 8,
+                        Class::Arith(_) | Class::Address { .. } | Class::Load(_) => 1,
+                        Class::Leaf(_) => 0,
                     };
                 }),
             }
@@ -397,8 +406,10 @@ impl Fuser<'_> {
             let sum = self.function.edit(body[plan.to + 1].span).binary(BinaryOp::Add, term, own);
             self.function.exprs[value].kind = ExprKind::Binary(op, old, sum);
         }
-        body.splice(plan.to + 2..plan.to + 2, stores);
-        body.splice(plan.to + 1..plan.to + 1, copies);
+        let at = plan.to + 1;
+        copies.push(body.remove(at));
+        copies.append(&mut stores);
+        body.splice(at..at, copies);
     }
 
     /// A copy of an expression of the first loop, for the later one.
