@@ -63,17 +63,17 @@ pub enum MatrixLoad {
 pub struct ProductWait {
     /// The tile of the product whose accumulators become numbers; `None` if the wait returns nothing.
     pub tile: Option<MatrixTile>,
-    /// The words of the product's A are operands.
-    pub words: bool,
+    /// The left matrix is in registers, which are operands.
+    pub left_in_registers: bool,
     /// The number of latest products for which it does not wait.
     pub pending: u8,
 }
 
 impl ProductWait {
-    /// The number of the words of A among the operands.
-    pub const fn n_words(self) -> usize {
+    /// The number of operands with the left matrix.
+    pub const fn n_left(self) -> usize {
         match self.tile {
-            Some(tile) if self.words => tile.registers(MatrixPart::A),
+            Some(tile) if self.left_in_registers => tile.registers(MatrixPart::A),
             Some(_) | None => 0,
         }
     }

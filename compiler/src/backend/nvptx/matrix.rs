@@ -140,9 +140,18 @@ fn of_warpgroup<'ctx>(
     constraints.push("~{memory}".to_owned());
     let waits = !product.in_flight || !emitter.cx.options.opt;
     let text = instructions_of_warpgroup(product, first, waits);
+    accumulated(emitter, (text, &constraints), &args, (kind.accumulator(), n_values))
+}
+
+/// Emits inline PTX with an effect, whose results are accumulators.
+fn accumulated<'ctx>(
+    emitter: &FunctionEmitter<'_, 'ctx>,
+    (text, constraints): (String, &[String]),
+    args: &[BasicValueEnum<'ctx>],
+    (scalar, n_values): (Scalar, usize),
+) -> Result<Vec<BasicValueEnum<'ctx>>> {
     let types = emitter.cx.types;
-    let result = types.value(Type::Scalar(kind.accumulator()))?;
-    let result = types.context.struct_type(&vec![result; n_values], false);
+    let result = types.context.struct_type(&vec![types.value(Type::Scalar(scalar))?; n_values], false);
     let arg_types: Vec<BasicMetadataTypeEnum<'ctx>> = args.iter().map(|arg| arg.get_type().into()).collect();
     let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&arg| arg.into()).collect();
     let function = result.fn_type(&arg_types, false);
@@ -210,7 +219,7 @@ pub(super) fn wait<'ctx>(
     wait: ProductWait,
     values: &[BasicValueEnum<'ctx>],
 ) -> Result<Vec<BasicValueEnum<'ctx>>> {
-    let (n_words, n_values) = (wait.n_words(), wait.n_values());
+    let (n_words, n_values) = (wait.n_left(), wait.n_values());
     let Some((words, accumulators)) = values.split_at_checked(n_words).filter(|(_, rest)| rest.len() == n_values)
     else {
         return internal(format!("a wait for a product with {} operands", values.len()));
@@ -227,15 +236,9 @@ pub(super) fn wait<'ctx>(
     constraints.extend(vec![word.to_owned(); n_words]);
     constraints.push("~{memory}".to_owned());
     let args = [accumulators, words].concat();
+    let complete = accumulated(emitter, (text, &constraints), &args, (kind.accumulator(), n_values))?;
     let types = emitter.cx.types;
     let ty = types.value(Type::Scalar(kind.accumulator()))?;
-    let result = types.context.struct_type(&vec![ty; n_values], false);
-    let arg_types: Vec<BasicMetadataTypeEnum<'ctx>> = args.iter().map(|arg| arg.get_type().into()).collect();
-    let args: Vec<BasicMetadataValueEnum<'ctx>> = args.iter().map(|&arg| arg.into()).collect();
-    let function = result.fn_type(&arg_types, false);
-    let asm = types.context.create_inline_asm(function, text, constraints.join(","), true, false, None, false);
-    let call = emitter.builder.build_indirect_call(function, asm, &args, "")?;
-    let complete = together(emitter, call, n_values)?;
     let function = ty.fn_type(&[ty.into()], false);
     let copy = |from: BasicValueEnum<'ctx>| {
         let (text, constraints) = ("mov.b32 $0, $1;".to_owned(), format!("={value},{value}"));

@@ -3,7 +3,7 @@
 //! A product in flight is an object whose items are its accumulators. Only `T.mma` and `cuda.mma.wait` take it;
 //! [`in_flight`](super::super::in_flight) checks that it is used once.
 
-use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, SharedMatrix};
+use weft_artifact::{MatrixPart, MatrixProduct, MatrixTile, Scalar, SharedMatrix};
 
 use crate::{
     diagnostic::{Code, Diagnostic},
@@ -18,7 +18,6 @@ use crate::{
     ir::{ExprId, LocalId, Op, ProductWait, StmtKind as Ir, Type},
     source::Span,
 };
-use weft_artifact::Scalar;
 
 /// The most products that `wgmma.wait_group` leaves in flight.
 const MOST_PENDING: i128 = 7;
@@ -157,7 +156,7 @@ impl FnLowerer<'_> {
             }
         };
         let Some(acc) = acc else {
-            let op = Op::ProductWait(ProductWait { tile: None, words: false, pending });
+            let op = Op::ProductWait(ProductWait { tile: None, left_in_registers: false, pending });
             self.stmt(Ir::Op { op, results: Vec::new(), args: Vec::new() }, span);
             return Value::NONE;
         };
@@ -179,7 +178,7 @@ impl FnLowerer<'_> {
             args.push(item);
         }
         let results: Vec<LocalId> = (0..tile.values()).map(|_| self.b.new_temp(Type::Scalar(scalar))).collect();
-        let op = Op::ProductWait(ProductWait { tile: Some(tile), words, pending });
+        let op = Op::ProductWait(ProductWait { tile: Some(tile), left_in_registers: words, pending });
         self.stmt(Ir::Op { op, results: results.clone(), args }, span);
         Value::tuple(self.numbers(results, scalar, span))
     }

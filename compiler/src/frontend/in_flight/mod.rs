@@ -82,7 +82,7 @@ fn without_waits(block: Block) -> Block {
             *inner = without_waits(std::mem::take(inner));
         }
         if let StmtKind::Op { op: Op::ProductWait(wait), results, args } = &kind {
-            let values = args.iter().skip(wait.n_words());
+            let values = args.iter().skip(wait.n_left());
             let copies = results.iter().zip(values).map(|(&to, &value)| StmtKind::Assign(to, value));
             out.extend(copies.map(|kind| Stmt { kind, span }));
         } else {
@@ -260,7 +260,7 @@ impl Checker<'_> {
     fn wait(&mut self, state: &mut State, (wait, result): (ProductWait, Option<LocalId>), args: &[ExprId], span: Span) {
         let mut pending = wait.pending;
         if wait.tile.is_some() {
-            let (words, values) = args.split_at(wait.n_words().min(args.len()));
+            let (words, values) = args.split_at(wait.n_left().min(args.len()));
             words.iter().for_each(|&word| self.other_use(state, word, span));
             let n_found = self.found.len();
             match self.taken(state, values, span) {

@@ -13,7 +13,7 @@ use std::{
     iter::{repeat, repeat_n},
 };
 
-use weft_artifact::{ArgItem, MatrixProduct, Scalar, SlotSource, SlotType, Which, format_parts};
+use weft_artifact::{ArgItem, MatrixProduct, MatrixTile, Scalar, SlotSource, SlotType, Which, format_parts};
 
 use super::{
     Block, Circles, ExprId, ExternalId, FuncId, Function, FunctionKind, LocalId, Module, Op, Operand, ProductWait,
@@ -399,31 +399,35 @@ impl Checker<'_> {
         }
         takes.extend(tile.is_of_warpgroup().then_some(Type::I64));
         takes.extend(repeat_n(value, tile.values()));
-        let same =
-            types.len() == takes.len() && types.iter().zip(&takes).all(|(ty, taken)| ty.is_none_or(|ty| ty == *taken));
-        self.check(same, || format!("multiply: operands {types:?}, {product} takes {takes:?}"));
-        self.check(results.is_empty() || results.len() == tile.values(), || {
-            format!("multiply: {} locals take the {} results of {tile}", results.len(), tile.values())
-        });
-        self.results("multiply", results, &vec![value; tile.values()]);
+        self.of_tile("multiply", tile, results, (types, takes));
     }
 
-    /// Checks a wait for products against its product.
+    /// Checks a wait for products against the tile of its product.
     fn product_wait(&mut self, wait: ProductWait, results: &[LocalId], types: &[Option<Type>]) {
         let Some(tile) = wait.tile else {
-            return self.check(types.is_empty() && results.is_empty(), || {
-                "product_wait: operands without a product".to_owned()
-            });
+            let is_plain = types.is_empty() && results.is_empty();
+            return self.check(is_plain, || "product_wait: operands without a product".to_owned());
         };
         let (word, value) = (Type::Scalar(tile.kind().register()), Type::Scalar(tile.kind().accumulator()));
-        let takes: Vec<Type> = repeat_n(word, wait.n_words()).chain(repeat_n(value, wait.n_values())).collect();
+        let takes = repeat_n(word, wait.n_left()).chain(repeat_n(value, wait.n_values())).collect();
+        self.of_tile("product_wait", tile, results, (types, takes));
+    }
+
+    /// Checks the operands of an operation whose results are a tile's accumulators.
+    fn of_tile(
+        &mut self,
+        what: &str,
+        tile: MatrixTile,
+        results: &[LocalId],
+        (types, takes): (&[Option<Type>], Vec<Type>),
+    ) {
         let same =
             types.len() == takes.len() && types.iter().zip(&takes).all(|(ty, taken)| ty.is_none_or(|ty| ty == *taken));
-        self.check(same, || format!("product_wait: operands {types:?}, it takes {takes:?}"));
+        self.check(same, || format!("{what}: operands {types:?}, it takes {takes:?} for {tile}"));
         self.check(results.is_empty() || results.len() == tile.values(), || {
-            format!("product_wait: {} locals take the {} results of {tile}", results.len(), tile.values())
+            format!("{what}: {} locals take the {} results of {tile}", results.len(), tile.values())
         });
-        self.results("product_wait", results, &vec![value; tile.values()]);
+        self.results(what, results, &vec![Type::Scalar(tile.kind().accumulator()); tile.values()]);
     }
 
     /// Checks the locals that are assigned results of declared types.
