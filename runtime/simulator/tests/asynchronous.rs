@@ -358,3 +358,46 @@ fn a_cluster_that_does_not_meet_is_an_error() {
     let (message, _) = fault(body, [2, 1, 2]);
     assert!(message.ends_with("of block 0 of the cluster, which has ended"), "{message}");
 }
+
+/// A product of a warpgroup of zeros, whose accumulators are `%r8` to `%r11`, with a left matrix in registers or in memory.
+fn product(left: &str) -> String {
+    format!(
+        "
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%r8, %r9, %r10, %r11}}, {left}, %rd6, %p2, 1, 1, {} 0;
+    wgmma.commit_group.sync.aligned;",
+        if left.starts_with('{') { "" } else { "0," }
+    )
+}
+
+#[test]
+fn registers_of_products_in_flight_are_not_used() {
+    let begin = "
+    setp.eq.b32 %p2, %r4, %r4;
+    mov.b64 %rd6, 0x4000000000000000;
+    mov.b32 %r8, 0f00000000;
+    mov.b32 %r9, %r8;
+    mov.b32 %r10, %r8;
+    mov.b32 %r11, %r8;
+    mov.b32 %r12, 0;";
+    let (shared, words) = (product("%rd6"), product("{%r12, %r12, %r12, %r12}"));
+    let wait = |n: u32| format!("\n    wgmma.wait_group.sync.aligned {n};");
+    let store = "\n    st.global.b32 [%rd1], %r9;";
+    let shape = [1, 128, 1];
+    // A chain, of which all are complete.
+    let (got, _) = run(&[begin, &shared, &shared, &wait(1), &wait(0), store].concat(), shape, None).expect("it runs");
+    assert_eq!(got[..128], [0; 128]);
+    let reads = "an instruction reads an accumulator of a product in flight: wgmma.wait_group must come before";
+    let writes = reads.replace("reads an accumulator", "writes a register");
+    let faults = [
+        ([begin, &shared, store].concat(), "st.global.b32 [%rd1], %r9;", reads),
+        ([begin, &shared, &wait(1), store].concat(), "st.global.b32 [%rd1], %r9;", reads),
+        ([begin, &shared, &shared, &wait(1), store].concat(), "st.global.b32 [%rd1], %r9;", reads),
+        ([begin, &shared, "\n    mov.b32 %r8, 1;"].concat(), "mov.b32 %r8, 1;", &writes),
+        ([begin, &words, "\n    mov.b32 %r12, 1;"].concat(), "mov.b32 %r12, 1;", &writes),
+    ];
+    for (body, line, message) in faults {
+        let (found, text) = fault(&body, shape);
+        assert!(found.contains(message) && text == line, "{found}: {text}");
+    }
+}

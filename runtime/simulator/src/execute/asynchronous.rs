@@ -45,8 +45,17 @@ pub(super) fn execute(machine: &mut Machine, frame: &mut Frame, op: &AsyncOp, la
             end_wait(frame, op, lanes.mask, done);
         }
         AsyncOp::ClusterWait => return machine.cluster.wait(lanes.warp, lanes.mask).map_err(in_lane),
-        AsyncOp::ProductsCommit => machine.cluster.commit_products(lanes.warp),
-        AsyncOp::ProductsWait { pending } => return Ok(machine.cluster.has_products(lanes.warp, *pending)),
+        AsyncOp::ProductsCommit => {
+            machine.cluster.commit_products(lanes.warp);
+            frame.in_flight.commit();
+        }
+        AsyncOp::ProductsWait { pending } => {
+            let is_complete = machine.cluster.has_products(lanes.warp, *pending);
+            if is_complete {
+                frame.in_flight.wait(*pending);
+            }
+            return Ok(is_complete);
+        }
         AsyncOp::ClusterArrive => machine.cluster.arrive(lanes.warp, lanes.mask).map_err(in_lane)?,
         AsyncOp::Initialize { barrier, .. }
         | AsyncOp::Invalidate(barrier)

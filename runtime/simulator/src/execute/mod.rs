@@ -10,6 +10,7 @@ mod compare;
 mod convert;
 mod copies;
 mod float;
+mod in_flight;
 mod integer;
 mod lanes;
 mod matrix;

@@ -62,6 +62,10 @@ fn block_as<const FUSED: bool>(
             context.machine.counters.guarded[context.counter] += u64::from(active.count_ones());
         }
         if active != 0 {
+            if !frame.in_flight.is_empty() {
+                let checked = frame.in_flight.check(&instruction.operation);
+                checked.map_err(|error| Error { line: instruction.line, ..error })?;
+            }
             execute::<FUSED>(context, frame, &instruction.operation, active)
                 .map_err(|error| Error { line: instruction.line, ..error })?;
         }

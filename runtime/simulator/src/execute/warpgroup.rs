@@ -107,6 +107,7 @@ pub(super) fn multiply(
         convert::write(frame, (Bank::Word, *register), mask, values);
     }
     context.machine.cluster.multiplied(context.warp);
+    frame.in_flight.begin(multiply);
     Ok(())
 }
 

@@ -8,7 +8,8 @@ mod diverge;
 mod waits;
 
 use super::{
-    Context, Local, Machine, asynchronous, collective, compare, lanes::active, pattern::Patterns, simple, special,
+    Context, Local, Machine, asynchronous, collective, compare, in_flight::InFlight, lanes::active, pattern::Patterns,
+    simple, special,
 };
 use crate::{
     decode::{Barrier, BarrierResult, Call, Callee, Collective, Function, Operation},
@@ -37,6 +38,7 @@ pub(super) struct Frame {
     paths: u32,
     /// The path that called it.
     caller: Option<usize>,
+    pub(super) in_flight: InFlight,
 }
 
 impl Frame {
@@ -52,6 +54,7 @@ impl Frame {
             live: u32::MAX,
             paths: 0,
             caller: None,
+            in_flight: InFlight::default(),
         }
     }
 }
@@ -160,6 +163,7 @@ impl Warp {
         frame.words.clone_from(&template.words);
         frame.longs.clone_from(&template.longs);
         frame.predicates.clone_from(&template.predicates);
+        frame.in_flight.clear();
         frame.params.clear();
         frame.params.resize(32 * code.param_size as usize, 0);
         (frame.function, frame.local_base, frame.live, frame.paths, frame.caller) =
