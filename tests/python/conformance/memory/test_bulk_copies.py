@@ -214,6 +214,11 @@ def kernel(boxes, first, out):
         ((4, 5, 12), (2, 3, 8), (3, -1, 8), "int32", None),
         ((3, 4, 5, 8), (2, 2, 3, 4), (0, 1, 4, 6), "uint64", None),
         ((3, 2, 4, 5, 16), (2, 1, 2, 3, 16), (-1, 1, 3, 0, 0), "int8", None),
+        # Boxes of 16 to 112 bytes.
+        ((48,), (16,), (16,), "uint8", None),
+        ((6, 16), (2, 8), (1, 8), "int16", None),
+        ((9, 8), (3, 8), (7, 0), "float32", None),
+        ((9, 8), (7, 2), (-1, 4), "float64", None),
     ],
 )
 def test_boxes_of_each_type(extents, box, first, dtype, swizzle):
@@ -230,6 +235,23 @@ def test_boxes_of_each_type(extents, box, first, dtype, swizzle):
         if all(0 <= at < extent for at, extent in zip(place, extents, strict=True)):
             expected[index] = x[place]
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.cpu
+def test_a_part_of_a_small_box_begins_inside_of_128_bytes():
+    @cuda.jit
+    def kernel(boxes, out):
+        to = cuda.shared.array((2, 4, 4), np.float32)
+        bar = cuda.barrier(1)
+        if cuda.threadIdx.x == 0:
+            bar.expect(64)
+            cuda.copy_async(to[1], boxes[0, 0], bar)
+        bar.wait(0)
+        out[0] = to[1, 0, 0]
+
+    boxes = cuda.tensor_map(cuda.to_device(np.zeros((8, 16), np.float32)), (4, 4))
+    with pytest.raises(ValueError, match="must be a multiple of 128 bytes"):
+        kernel[1, 32](boxes, np.zeros(1, np.float32))
 
 
 @pytest.mark.cpu
@@ -257,7 +279,6 @@ def test_a_map_of_a_view():
         ((8, 16), "float32", (4,), None, "has 2 dimensions, and the box has 1"),
         ((8, 16), "float32", (4, 300), None, "an integer from 1 to 256"),
         ((8, 16), "float32", (4, 6), None, "a multiple of 16 bytes, not 24"),
-        ((8, 16), "float32", (3, 8), None, "at least 128 bytes, not 96"),
         ((8, 15), "float32", (4, 8), None, "multiples of 16 bytes: pad its rows"),
         ((8, 16), "complex64", (4, 8), None, "of real numbers, not of complex64"),
         ((8, 16), "float32", (4, 8), 64, "has 32 bytes, but the swizzle 64"),

@@ -52,8 +52,7 @@ def tensor_map(array: Any, box: int | Sequence[int], swizzle: int | None = None)
         last dimension is contiguous; the address and the other strides are multiples of 16 bytes. The map refers to
         its memory and keeps it alive: keep the map until kernels in streams other than the default stream have ended.
     box
-        The extents of a box, one for each dimension, from 1 to 256 elements. A row of a box is a multiple of 16 bytes,
-        a box at least 128 bytes.
+        The extents of a box, one for each dimension, from 1 to 256 elements. A row of a box is a multiple of 16 bytes.
     swizzle
         The width in bytes of the swizzle of the shared array that receives the boxes: 32, 64 or 128, which is the size
         of a row. ``None`` for an array without a swizzle.
