@@ -60,7 +60,7 @@ pub(super) struct Contents<'a> {
     knows_old: bool,
     /// Arrays of arguments to which the adjoint kernel repeats the kernel's writes.
     rewritten: BTreeSet<Memory>,
-    /// By the number of an outermost loop: the values that differ in its iterations.
+    /// By the number of a loop: the values that differ in its iterations or those of the loops around it.
     differing: BTreeMap<usize, Dependents<'a>>,
 }
 
@@ -83,10 +83,10 @@ impl<'a> Contents<'a> {
         };
         all.list(list, &mut 0, &mut Vec::new());
         for node in all.writes.iter().filter(|write| write.memory.is_own() || all.rewritten.contains(&write.memory)) {
-            if let Some(id) = node.place.path.iter().find_map(|around| around.of_loop())
-                && !all.differing.contains_key(&id)
-            {
-                all.differing.insert(id, Dependents::of_iterations(tape, written, all.loops[&id]));
+            let mut around = Vec::new();
+            for id in node.place.path.iter().filter_map(|around| around.of_loop()) {
+                around.push(all.loops[&id]);
+                all.differing.entry(id).or_insert_with(|| Dependents::of_iterations(tape, written, &around));
             }
         }
         all
@@ -162,7 +162,7 @@ impl<'a> Contents<'a> {
                     && other.place.path == load.path[..=depth]
                     && same(self.tape.function, other.write.pointer, write.write.pointer)
             };
-            (!in_loop || self.writes_same(write, common))
+            (!in_loop || self.writes_same(write, common, depth))
                 && (precedes || !write.is_atomic && self.writes.iter().any(follows_other))
         })
     }
@@ -174,10 +174,10 @@ impl<'a> Contents<'a> {
     }
 
     /// Whether a write in a loop writes the same elements in each iteration of the loops that it has in common with a
-    /// load.
-    fn writes_same(&self, write: &Writing<'_>, common: usize) -> bool {
-        let outermost = write.place.path.iter().find_map(|around| around.of_loop());
-        let Some(differing) = outermost.and_then(|id| self.differing.get(&id)) else { return false };
+    /// load, down to the one at a depth of the load's path.
+    fn writes_same(&self, write: &Writing<'_>, common: usize, depth: usize) -> bool {
+        let innermost = write.place.path[..common.min(depth + 1)].iter().rev().find_map(|around| around.of_loop());
+        let Some(differing) = innermost.and_then(|id| self.differing.get(&id)) else { return false };
         let conditions = write.place.path[common..].iter().map(|around| match *around {
             Around::Loop(_, condition) | Around::Arm(condition, _) => condition,
         });

@@ -28,11 +28,13 @@ impl<'a> Dependents<'a> {
         all
     }
 
-    /// The values that may differ in the iterations of a loop.
-    pub(super) fn of_iterations(tape: Tape<'a>, written: &'a Written, repeat: &Repeat) -> Self {
-        let values = repeat.carried.iter().map(|carried| carried.header).collect();
+    /// The values that may differ in the iterations of nested loops, which begin with the outermost one.
+    pub(super) fn of_iterations(tape: Tape<'a>, written: &'a Written, loops: &[&Repeat]) -> Self {
+        let values = loops.iter().flat_map(|repeat| &repeat.carried).map(|carried| carried.header).collect();
         let mut all = Self { tape, written, is_source: |_| false, values };
-        while all.spread(&repeat.head) | all.spread(&repeat.body) {}
+        if let Some(outermost) = loops.first() {
+            while all.spread(&outermost.head) | all.spread(&outermost.body) {}
+        }
         all
     }
 

@@ -146,6 +146,21 @@ def summed(x, steps, out):
         out[i] = total
 
 
+@cuda.jit
+def in_turn(x, out):
+    """The inner loop writes the elements in turn. An iteration reads one that another iteration wrote, whose old value
+    the iterations of the outer loop find again, but not those of the inner loop."""
+    i = cuda.grid(1)
+    if i < x.size:
+        q = cuda.local.array(3, np.float64)
+        for k in range(3):
+            q[k] = 0.5 + 0.1 * k
+        for _ in range(10):
+            for k in range(9):
+                q[k % 3] = 0.9 * q[k % 3] + 0.1
+                out[i] += q[1] * x[i]
+
+
 COUNTS = np.arange(N) % 7
 CASES = {
     "gauss_seidel": (gauss_seidel, 2, 4, (uniform(7, 12), uniform(12), 5), ["a"]),
@@ -155,6 +170,7 @@ CASES = {
     "sorted_rows": (sorted_rows, 1, 32, (uniform(20, 9), uniform(9), np.zeros(20)), ["out"]),
     "of_two_types": (of_two_types, 1, 32, (uniform(32), uniform(33)[1:], 3), ["y"]),
     "with_indices": (with_indices, 2, 32, (uniform(N), COUNTS, 4), ["x"]),
+    "in_turn": (in_turn, 2, 32, (uniform(N), np.zeros(N)), ["out"]),
     "summed": (summed, 1, 16, (uniform(10, 6), 3, np.zeros(10)), ["out", "x"]),
 }
 
