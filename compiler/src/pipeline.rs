@@ -7,7 +7,7 @@ use crate::{
     diagnostic::{Diagnostic, Failure},
     frontend::{self, ExprTypes, Variable},
     passes,
-    request::{Entry, Keep, Options, Outcome, Request, Target},
+    request::{Entry, GpuCode, Keep, Options, Outcome, Request, Target},
     source::SourceMap,
     stack,
     stage::{self, Stage, Watch},
@@ -227,8 +227,10 @@ fn prepared(mut lowered: frontend::Lowered, request: &Request) -> Result<fronten
     (module.coarsen, module.choose) = coarsen(request);
     if let Some(derivative) = &request.options.derivative {
         let is_ordered = derivative.has_sums || module.reproducible;
-        // A CPU divides by one instruction; with `fastmath`, all quotients are approximations.
-        let rounds = module.reproducible || request.options.fastmath || !matches!(request.target, Target::Sm(..));
+        // A CPU divides by one instruction, NVVM IR has no other quotient, and with `fastmath` all are approximations.
+        let options = &request.options;
+        let is_ptx = matches!(request.target, Target::Sm(..)) && !matches!(options.gpu_code, GpuCode::NvvmIr { .. });
+        let rounds = module.reproducible || options.fastmath || !is_ptx;
         autodiff::differentiate(module, derivative, (is_ordered, rounds))
             .map_err(|diagnostic| Failure { diagnostics: vec![diagnostic], sources: lowered.sources.clone() })?;
     }

@@ -31,11 +31,18 @@ fn examples_of_every_page_do_what_it_says() {
     }
 }
 
-/// The call that compiles an example: the adjoint kernel for the codes of derivatives.
+/// The call that compiles an example: the adjoint kernel for the codes of derivatives, code of an SM with warpgroups for
+/// their products.
 fn emitted(code: Code) -> Vec<&'static str> {
     let adjoint = matches!(code, Code::NoDerivative | Code::NoPath | Code::NotRecomputable | Code::Unordered);
     let arrays = "void(float64[::1], float64[::1], float64[::1], float64[::1])";
-    let args = if adjoint { &["--sig", arrays, "--adjoint", "x,y"][..] } else { &[] };
+    let args = if adjoint {
+        &["--sig", arrays, "--adjoint", "x,y"][..]
+    } else if matches!(code, Code::InFlight) {
+        &["--target", "sm_90a"]
+    } else {
+        &[]
+    };
     [&["emit", "k.py"], args].concat()
 }
 
