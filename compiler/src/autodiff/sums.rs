@@ -57,7 +57,7 @@ impl Tape<'_> {
     /// The running maximum or minimum that a loop carries.
     pub(super) fn extreme(self, repeat: &Repeat, carried: &Carried) -> Option<Extreme> {
         let &Carried { init: Some(_), header, next } = carried else { return None };
-        let branch = repeat.body.iter().find_map(|node| self.updated_in(node, next));
+        let branch = repeat.body.iter().find_map(|node| Self::updated_in(node, next));
         let (is_max, a, b) = if let Some(branch) = branch {
             self.compared(repeat, branch, header, next)?
         } else {
@@ -88,7 +88,7 @@ impl Tape<'_> {
     }
 
     /// The branch of a node that assigns a value.
-    fn updated_in(self, node: &Node, next: LocalId) -> Option<&Branch> {
+    fn updated_in(node: &Node, next: LocalId) -> Option<&Branch> {
         let Node::If(branch) = node else { return None };
         branch.joins.iter().any(|join| join.to == next).then_some(branch)
     }

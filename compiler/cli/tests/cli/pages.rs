@@ -39,7 +39,7 @@ fn emitted(code: Code) -> Vec<&'static str> {
     let args = if adjoint {
         &["--sig", arrays, "--adjoint", "x,y"][..]
     } else if matches!(code, Code::InFlight) {
-        &["--target", "sm_90a"]
+        &["--target", "sm_90a"][..]
     } else {
         &[]
     };

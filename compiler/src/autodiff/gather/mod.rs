@@ -235,7 +235,7 @@ fn order(function: &Function, arrays: &Arrays, list: &[Stmt], states: &mut BTree
         }
         let is_loop = matches!(stmt.kind, StmtKind::Loop { .. });
         // An iteration follows another one.
-        for _ in 0..1 + usize::from(is_loop) {
+        for _ in 0..=usize::from(is_loop) {
             for inner in stmt.kind.blocks().into_iter().flatten() {
                 order(function, arrays, inner, states);
             }
@@ -297,12 +297,12 @@ impl Finder<'_> {
         path.steps.iter().any(|&(list, _)| list.iter().any(clears))
     }
 
-    /// The incoming gradient that a load loads from, if it does. `None` if other threads may change the element.
-    fn loaded(&self, pointer: ExprId) -> Option<Option<u32>> {
+    /// The incoming gradients that a load loads from: one or none. `None` if other threads may change the element.
+    fn loaded(&self, pointer: ExprId) -> Option<Vec<u32>> {
         match self.arrays.memory(self.function, pointer) {
-            Memory::Param(param) if self.incoming.contains(&param) => Some(Some(param)),
-            Memory::Param(param) => (!self.written.contains(&param)).then_some(None),
-            Memory::Captured => Some(None),
+            Memory::Param(param) if self.incoming.contains(&param) => Some(vec![param]),
+            Memory::Param(param) => (!self.written.contains(&param)).then(Vec::new),
+            Memory::Captured => Some(Vec::new()),
             Memory::Shared(_) | Memory::Local(_) | Memory::Dynamic | Memory::Other => None,
         }
     }

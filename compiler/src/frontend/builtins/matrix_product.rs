@@ -105,12 +105,10 @@ impl FnLowerer<'_> {
     /// The accumulators that a product adds to: numbers, or those of a product in flight of the same tile whose left matrix is
     /// in shared memory. The registers of another one must not change until it is complete.
     fn taken_accumulators(&self, tile: MatrixTile, acc: &Value) -> Option<Vec<Value>> {
-        match acc {
-            Value::Object(ObjectKind::Matrix(MatrixObject::InFlight(of, false)), items) => {
-                (*of == tile).then(|| items.clone())
-            }
-            _ => self.accumulators(tile, acc),
+        if let Value::Object(ObjectKind::Matrix(MatrixObject::InFlight(of, false)), items) = acc {
+            return (*of == tile).then(|| items.clone());
         }
+        self.accumulators(tile, acc)
     }
 
     /// The operands of a product; `None` after an error.
@@ -146,15 +144,12 @@ impl FnLowerer<'_> {
     pub(super) fn product_wait(&mut self, row: &Intrinsic, args: Args, span: Span) -> Value {
         let Some([Some(n), acc]) = self.named(row, ["n", "acc"], 1, args, span) else { return Value::Poison };
         let name = shown_path(row.path);
-        let pending = match n {
-            Value::Int(known) if (0..=MOST_PENDING).contains(&known) => known as u8,
-            other => {
-                let shown = if let Value::Int(known) = other { known.to_string() } else { other.ty().to_string() };
-                let message =
-                    format!("`{name}` takes a compile-time integer from 0 to {MOST_PENDING} as `n`, not {shown}");
-                return self.error(Code::NotConstant, span, message);
-            }
+        let shown = if let Value::Int(known) = n { known.to_string() } else { n.ty().to_string() };
+        let Value::Int(pending @ 0..=MOST_PENDING) = n else {
+            let message = format!("`{name}` takes a compile-time integer from 0 to {MOST_PENDING} as `n`, not {shown}");
+            return self.error(Code::NotConstant, span, message);
         };
+        let pending = pending as u8;
         let Some(acc) = acc else {
             let op = Op::ProductWait(ProductWait { tile: None, left_in_registers: false, pending });
             self.stmt(Ir::Op { op, results: Vec::new(), args: Vec::new() }, span);

@@ -146,7 +146,9 @@ impl Checker<'_> {
                 if let Op::Multiply(product) = op {
                     let n_values = product.tile.values();
                     let (factors, values) = args.split_at(args.len().saturating_sub(n_values));
-                    factors.iter().for_each(|&arg| self.other_use(&state, arg, span));
+                    for &arg in factors {
+                        self.other_use(&state, arg, span);
+                    }
                     let before = self.taken(&mut state, values, span);
                     let begun = product.in_flight.then(|| self.begin(&mut state, before, span));
                     if product.tile.is_of_warpgroup() && begun.is_none() {
@@ -157,10 +159,16 @@ impl Checker<'_> {
                     }
                 } else if let Op::ProductWait(wait) = op {
                     self.wait(&mut state, (*wait, results.first().copied()), args, span);
-                    results.iter().for_each(|&result| state.set(result, None));
+                    for &result in results {
+                        state.set(result, None);
+                    }
                 } else {
-                    args.iter().for_each(|&arg| self.other_use(&state, arg, span));
-                    results.iter().for_each(|&result| state.set(result, None));
+                    for &arg in args {
+                        self.other_use(&state, arg, span);
+                    }
+                    for &result in results {
+                        state.set(result, None);
+                    }
                 }
             }
             StmtKind::Store { .. } | StmtKind::Call { .. } => {
@@ -214,7 +222,9 @@ impl Checker<'_> {
         let held: Vec<Option<Held>> =
             values.iter().map(|&value| self.local(value).and_then(|local| state.held.get(&local)).copied()).collect();
         let Some(first) = held.iter().copied().flatten().next() else {
-            values.iter().for_each(|&value| self.other_use(state, value, span));
+            for &value in values {
+                self.other_use(state, value, span);
+            }
             return None;
         };
         let in_order = |id| held.iter().enumerate().all(|(at, held)| *held == Some(Held::Of(id, at)));
@@ -261,7 +271,9 @@ impl Checker<'_> {
         let mut pending = wait.pending;
         if wait.tile.is_some() {
             let (words, values) = args.split_at(wait.n_left().min(args.len()));
-            words.iter().for_each(|&word| self.other_use(state, word, span));
+            for &word in words {
+                self.other_use(state, word, span);
+            }
             let n_found = self.found.len();
             match self.taken(state, values, span) {
                 Some((_, flight)) if flight.after < wait.pending => {
@@ -395,7 +407,9 @@ impl Checker<'_> {
 
     /// The end of the function. A kernel's thread may end while products are in flight.
     fn exit(&mut self, state: &State, values: &[ExprId], span: Span) {
-        values.iter().for_each(|&value| self.other_use(state, value, span));
+        for &value in values {
+            self.other_use(state, value, span);
+        }
         let ends = self.may_end
             && values.last().is_some_and(|&last| {
                 !matches!(self.function.exprs[last].kind, ExprKind::Const(Const::Int(0) | Const::Bool(false)))

@@ -87,7 +87,8 @@ pub(crate) fn whole(plan: &Plan, segment: &Segment, body: &[Stmt], (width, vecto
     if one || !is_short(function, body) || !segment.recompute.iter().all(|&local| is_harmless(local)) {
         return None;
     }
-    if !vectors.masks && !(vectors.word_masks && loads_words(function, body)) {
+    let is_masked = vectors.masks || vectors.word_masks && loads_words(function, body);
+    if !is_masked {
         return None;
     }
     let mut whole = Whole { first: harmless(plan, body), loads: Vec::new() };
