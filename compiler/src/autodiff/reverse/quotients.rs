@@ -6,7 +6,7 @@
 //!
 //! Legal in loops that run in the kernel's order: no iteration reads the adjoint of a value from outside. A sum of 0 adds
 //! nothing, so that a loop without iterations, or with adjoints of 0, divides by nothing. The terms are rounded in another
-//! order.
+//! order, and `g * a` overflows where `g` times `a` is beyond the type's range, even if `g / b * y` is not.
 //!
 //! Profitable always: a product in place of a quotient, and the loop does not compute `y` again for it.
 
