@@ -309,3 +309,18 @@ def own_arrays(x, low, out):
 @pytest.mark.parametrize("low", [0, 5])
 def test_arrays_of_the_threads_own(low):
     run(own_arrays, 1, (16, 16), np.arange(256, dtype=np.int32).reshape(16, 16), low, np.zeros((16, 16), np.int32))
+
+
+@cuda.jit
+def greatest(x, a, out):
+    i, tx = cuda.grid(1), cuda.threadIdx.x
+    tile = cuda.shared.array(16, np.float64)
+    tile[tx] = np.maximum(x[i], a % 1.7) if i < x.size else 0.3
+    cuda.syncthreads()
+    if i < out.size:
+        out[i] = tile[(tx + 3) % 16]
+
+
+@pytest.mark.parametrize("size", [48, 40, 33])
+def test_arguments_of_inlined_functions(size):
+    run(greatest, 3, 16, np.random.default_rng(2).random(size), 0.6, np.zeros(48))

@@ -26,7 +26,7 @@
 use std::{cell::Cell, collections::HashSet};
 
 use crate::{
-    analysis::base,
+    analysis::{base, for_each_read},
     backend::host::plan::{
         analysis::strides::{Form, Forms},
         plan_ir::{Plan, Runs, Segment, Vectors},
@@ -179,21 +179,24 @@ fn loads_shared_in(function: &Function, branch: &[Stmt]) -> bool {
     loads
 }
 
-/// Indices of the statements that only assign rematerializable locals and that every thread may execute.
+/// Indices of the statements that only assign rematerializable locals and that every thread may execute before the
+/// others.
 fn harmless(plan: &Plan, body: &[Stmt]) -> Vec<usize> {
-    let rows = Rows { plan, function: &plan.module.functions[plan.kernel], width: 0 };
-    let is_harmless = |stmt: &Stmt| match stmt.kind {
-        StmtKind::Assign(local, _) => plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value)),
-        StmtKind::Store { .. }
-        | StmtKind::Op { .. }
-        | StmtKind::Call { .. }
-        | StmtKind::If { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_) => false,
-    };
-    body.iter().enumerate().filter(|(_, stmt)| is_harmless(stmt)).map(|(at, _)| at).collect()
+    let function = &plan.module.functions[plan.kernel];
+    let rows = Rows { plan, function, width: 0 };
+    let (mut first, mut later) = (Vec::new(), HashSet::new());
+    for (at, stmt) in body.iter().enumerate() {
+        if let StmtKind::Assign(local, value) = stmt.kind {
+            let mut is_ready = plan.fixed.value(local).is_some_and(|value| rows.is_harmless(value));
+            for_each_read(function, value, &mut |local| is_ready &= !later.contains(&local));
+            if is_ready {
+                first.push(at);
+                continue;
+            }
+        }
+        for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| later.extend(stmt.kind.assigned()));
+    }
+    first
 }
 
 /// `true` if a pointer may address shared memory.
