@@ -208,15 +208,16 @@ class DerivedKernel:
         RuntimeError
             A graph is recorded, and the kernel needs memory.
         """
-        types = tuple(map(_weft.typeof_value, args))
+        needs_types = bool(self._with_memory or self.incoming)
+        types = tuple(map(_weft.typeof_value, args)) if needs_types else ()
         if (known := self._with_memory.get(types)) is not None:
             known.launch(configuration, args)
         else:
             try:
                 self._launched[configuration](*args)
             except CompileError as error:
-                self._remade(types, error).launch(configuration, args)
-        if (clearing := self._clearing_kernel(types)) is not None:
+                self._remade(types or tuple(map(_weft.typeof_value, args)), error).launch(configuration, args)
+        if self.incoming and (clearing := self._clearing_kernel(types)) is not None:
             clearing[configuration](*args)
 
     def dispatcher(self, types: tuple[Type, ...]) -> tuple[Dispatcher, dict[str, Effect]]:
