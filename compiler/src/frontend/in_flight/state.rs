@@ -14,7 +14,7 @@ pub(super) const MOST_AFTER: u8 = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Flight {
     pub(super) begun: Span,
-    /// At least so many products have begun after it, or it is complete.
+    /// The fewest products that begin after it on a path to here; [`MOST_AFTER`] if it is complete.
     pub(super) after: u8,
     /// It, or a product that it continues, was in flight where an iteration of the loop begins.
     pub(super) carried: bool,
