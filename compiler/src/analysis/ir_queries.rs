@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
+use crate::ir::{BinaryOp, Class, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt};
 
 /// Calls `visit` on each local that an expression reads.
 pub(crate) fn for_each_read(function: &Function, root: ExprId, visit: &mut dyn FnMut(LocalId)) {
@@ -18,6 +18,24 @@ pub(crate) fn any_expr(function: &Function, root: ExprId, test: &dyn Fn(&ExprKin
     let mut found = false;
     for_each_expr(function, root, &mut |id| found |= test(&function.exprs[id].kind));
     found
+}
+
+/// Whether an address is another one for each value of a counter: an array plus the counter and values that do not
+/// depend on the `changed` locals, of which the counter is one.
+pub(crate) fn differs_by(function: &Function, id: ExprId, counter: LocalId, changed: &BTreeSet<LocalId>) -> bool {
+    let inner = |id| differs_by(function, id, counter, changed);
+    let is_invariant = |id: ExprId| {
+        let mut is_invariant = !any_expr(function, id, &|kind| matches!(kind.class(), Class::Load(_)));
+        for_each_read(function, id, &mut |local| is_invariant &= !changed.contains(&local));
+        is_invariant
+    };
+    if let ExprKind::Offset { base, index, scale } = function.exprs[id].kind {
+        return scale > 0 && is_invariant(base) && inner(index);
+    }
+    if let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = function.exprs[id].kind {
+        return inner(a) && is_invariant(b) || inner(b) && is_invariant(a);
+    }
+    function.local(id) == Some(counter)
 }
 
 /// Calls `visit` on each local that some statements, or nested ones, read or assign.

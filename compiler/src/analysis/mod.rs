@@ -23,7 +23,7 @@ pub(crate) use accesses::{Access, for_each_access};
 pub(crate) use copied::{ValueInputs, copied};
 pub(crate) use disjoint::{gains_by_accumulation, gains_by_disjoint, never_written, only_accumulated};
 pub(crate) use interval::Interval;
-pub(crate) use ir_queries::{any_expr, assigned_in, assigns, escapes, for_each_mention, for_each_read};
+pub(crate) use ir_queries::{any_expr, assigned_in, assigns, differs_by, escapes, for_each_mention, for_each_read};
 pub(crate) use origins::{Origins, Owner, base, only_read};
 use pointed_arrays::PointedArray;
 pub(crate) use pointer_extents::{PointerExtent, PointerExtents};

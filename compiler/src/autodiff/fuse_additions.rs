@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::arrays::{Arrays, Memory};
 use crate::{
-    analysis::{Access, any_expr, escapes, for_each_access, for_each_read, same},
+    analysis::{Access, any_expr, differs_by, escapes, for_each_access, for_each_read, same},
     ir::{
         Arith, BinaryOp, Block, Class, ExprId, ExprKind, Function, Local, LocalId, LocalKind, MathFn, Stmt, StmtKind,
         for_each_expr, for_each_stmt,
@@ -320,23 +320,10 @@ impl Fuser<'_> {
         is_known.then_some(is_written)
     }
 
-    /// Whether an address is another one in each iteration of the first loop: an array plus the counter and values that do
-    /// not change.
+    /// Whether an address is another one in each iteration of the first loop.
     fn differs(&self, pair: &Pair<'_>, id: ExprId) -> bool {
-        let function = &*self.function;
-        let is_invariant = |id: ExprId| {
-            let mut is_invariant = self.loads(id).is_empty();
-            for_each_read(function, id, &mut |local| is_invariant &= !pair.changed.contains(&local));
-            is_invariant
-        };
-        if let ExprKind::Offset { base, index, scale } = function.exprs[id].kind {
-            return scale > 0 && is_invariant(base) && self.differs(pair, index);
-        }
-        if let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = function.exprs[id].kind {
-            return self.differs(pair, a) && is_invariant(b) || self.differs(pair, b) && is_invariant(a);
-        }
-        let is_nonzero = function.int(pair.one.step).is_some_and(|step| step != 0);
-        is_nonzero && function.local(id) == Some(pair.one.counter)
+        let is_nonzero = self.function.int(pair.one.step).is_some_and(|step| step != 0);
+        is_nonzero && differs_by(self.function, id, pair.one.counter, &pair.changed)
     }
 
     /// Whether a term has few operations beside those that the later loop computes before its addition, which are noted.

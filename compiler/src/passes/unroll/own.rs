@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 use super::{Constant, strided::is_global};
 use crate::{
-    analysis::{any_expr, for_each_read, same},
-    ir::{BinaryOp, ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
+    analysis::{differs_by, same},
+    ir::{ExprId, ExprKind, Function, LocalId, Stmt, StmtKind, for_each_expr, for_each_stmt},
 };
 
 /// A write to global memory: its statement's index, and its address if it is a store.
@@ -46,7 +46,7 @@ pub(super) fn own_loads(
         let of = constant.params_of(function, pointer);
         is_global(function, pointer)
             && !of.is_empty()
-            && differs(function, pointer, counter, &changed)
+            && differs_by(function, pointer, counter, &changed)
             && written.iter().all(|&(other, (after, stored))| {
                 let others = constant.params_of(function, other);
                 !others.is_empty() && others.is_disjoint(&of)
@@ -66,21 +66,4 @@ pub(super) fn own_loads(
         }
     }
     own
-}
-
-/// Whether an address is another one in each iteration: an array plus the counter and values that no iteration changes.
-fn differs(function: &Function, id: ExprId, counter: LocalId, changed: &BTreeSet<LocalId>) -> bool {
-    let inner = |id| differs(function, id, counter, changed);
-    let is_invariant = |id: ExprId| {
-        let mut is_invariant = !any_expr(function, id, &|kind| matches!(kind, ExprKind::Load(..)));
-        for_each_read(function, id, &mut |local| is_invariant &= !changed.contains(&local));
-        is_invariant
-    };
-    if let ExprKind::Offset { base, index, scale } = function.exprs[id].kind {
-        return scale > 0 && is_invariant(base) && inner(index);
-    }
-    if let ExprKind::Binary(BinaryOp::Add | BinaryOp::AddExact, a, b) = function.exprs[id].kind {
-        return inner(a) && is_invariant(b) || inner(b) && is_invariant(a);
-    }
-    function.local(id) == Some(counter)
 }
